@@ -1,0 +1,9 @@
+"""signedstep: second-order optimizers on PyTorch whose step may have a negative sign."""
+
+from signedstep.history import History, Record
+from signedstep.methods import methods
+from signedstep.minimize import Result, method, minimize
+from signedstep.status import Status
+
+__version__ = "0.1.0.dev0"
+__all__ = ["History", "Record", "Result", "Status", "method", "methods", "minimize"]

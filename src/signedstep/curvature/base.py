@@ -1,0 +1,45 @@
+"""The contract of a curvature model: learn from pairs, solve, and be diagonalised."""
+
+from abc import ABC, abstractmethod
+from typing import ClassVar
+
+import torch
+from torch import Tensor
+
+from signedstep.objective import Objective, Point
+from signedstep.spectrum import Spectrum
+
+
+def refusal_threshold(dtype: torch.dtype) -> float:
+    """The relative size below which a denominator is noise: 1.5e-8 in float64, 3.5e-4 in float32."""
+    return torch.finfo(dtype).eps ** 0.5
+
+
+class Curvature(ABC):
+    """A symmetric model B of the Hessian. It owns its buffers; what it returns belongs to the caller."""
+
+    definite: ClassVar[bool]
+    """Whether B is positive definite by construction, so that its directions always point downhill."""
+
+    learned: int
+    """How many pairs the model stands on; 0 means that B is still a multiple of the identity chosen blindly."""
+
+    @abstractmethod
+    def start(self, objective: Objective, at: Point) -> None:
+        """Forget everything; B becomes a multiple of the identity."""
+
+    @abstractmethod
+    def update(self, old: Point, new: Point) -> bool:
+        """Learn from the step between two points. False: the pair was refused and B is unchanged."""
+
+    @abstractmethod
+    def solve(self, g: Tensor) -> Tensor:
+        """B^-1 g."""
+
+    @abstractmethod
+    def spectrum(self, g: Tensor) -> Spectrum:
+        """B diagonalised, as far as g can see it."""
+
+    @abstractmethod
+    def matrix(self) -> Tensor:
+        """B as a dense n x n matrix in float64, for small n."""

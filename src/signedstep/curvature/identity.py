@@ -1,0 +1,45 @@
+"""gamma I: gradient descent, with the step length of the last pair."""
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from signedstep.curvature.base import Curvature
+from signedstep.curvature.gamma import Gamma
+from signedstep.objective import Objective, Point
+from signedstep.space import Space
+from signedstep.spectrum import Spectrum
+
+
+class Identity(Curvature):
+    """B = gamma I. With gamma = s.y/s.s this is the step of Barzilai and Borwein (1988)."""
+
+    definite = True
+
+    def __init__(self, gamma: Gamma, space: Space):
+        self.policy, self.space = gamma, space
+
+    def start(self, objective: Objective, at: Point) -> None:
+        self.gamma, self.learned, self.n = 1.0, 0, at.x.numel()
+
+    def update(self, old: Point, new: Point) -> bool:
+        if self.policy.rule == "identity":
+            self.gamma = self.policy.factor
+            return False
+        s, y = new.x - old.x, new.g - old.g
+        (sy, ss), (yy, _) = self.space.inner(torch.stack((s, y)), (y, s))
+        if not (ss > 0 and yy > 0):
+            return False
+        self.gamma = self.policy(ss, sy, yy, self.gamma)
+        self.learned = 1
+        return True
+
+    def solve(self, g: Tensor) -> Tensor:
+        return g / self.gamma
+
+    def spectrum(self, g: Tensor) -> Spectrum:
+        length = self.space.dot(g, g) ** 0.5
+        return Spectrum(np.array([self.gamma]), np.array([length]), lambda a: g * (a[0] / length))
+
+    def matrix(self) -> Tensor:
+        return torch.eye(self.n, dtype=torch.float64) * self.gamma

@@ -1,0 +1,139 @@
+"""The engine: one iteration at a time, shared by every front.
+
+It proposes, then commits: nothing changes until a step is accepted, and trial points that are not finite are data for
+the search, never exceptions.
+"""
+
+import math
+import time
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from signedstep.curvature import Curvature
+from signedstep.globalization import Globalization, Step
+from signedstep.history import Record
+from signedstep.objective import Objective, Point
+from signedstep.space import Space
+from signedstep.status import Status
+
+ON_FAILURE = ("restart", "stop")
+
+
+@dataclass(frozen=True)
+class Tolerances:
+    """When a run has converged; 0 switches a test off."""
+
+    gtol: float = 1e-5
+    """The largest magnitude in the gradient."""
+    ftol: float = 0.0
+    """The decrease of f in one iteration, relative to f."""
+    xtol: float = 0.0
+    """The length of the step, relative to the length of x."""
+
+    def __post_init__(self) -> None:
+        for name in ("gtol", "ftol", "xtol"):
+            value = getattr(self, name)
+            if not value >= 0:
+                raise ValueError(f"{name} must not be negative, got {value!r}")
+
+
+class Engine:
+    """A point, a curvature model and a globalization that moves the one with the other."""
+
+    def __init__(
+        self,
+        objective: Objective,
+        x0: Tensor,
+        curvature: Curvature,
+        globalization: Globalization,
+        space: Space,
+        tolerances: Tolerances,
+        on_failure: str = "restart",
+    ):
+        if on_failure not in ON_FAILURE:
+            raise ValueError(f"on_failure must be one of {ON_FAILURE}, got {on_failure!r}")
+        self.objective, self.curvature, self.globalization = objective, curvature, globalization
+        self.space, self.tolerances, self.on_failure = space, tolerances, on_failure
+        self.at = objective(x0)
+        self.evals, self.k, self.scale = 1, 0, math.nan
+        self.grad_norm = self._norm(self.at)
+        self.error: Exception | None = None
+        """The last exception that a trial point raised."""
+        self.status = self._test_start()
+        self._stall = _Stall(self.at.f, self.grad_norm, torch.finfo(x0.dtype).eps)
+        curvature.start(objective, self.at)
+
+    def step(self, budget: float = math.inf) -> Record:
+        """One iteration within `budget` evaluations; afterwards `status` tells whether to go on."""
+        began = time.perf_counter()
+        step, evals = self._propose(budget)
+        self.k += 1
+        self.evals += evals
+        self.error = step.error or self.error
+        learned = False
+        if step.point is not None:
+            old, self.at, self.scale = self.at, step.point, step.scale
+            self.grad_norm = self._norm(self.at)
+            learned = self.curvature.update(old, self.at)
+            self.status = self._test(old, step)
+        elif evals < budget:
+            self.status = step.status
+        return Record(
+            self.k,
+            self.at.f,
+            self.grad_norm,
+            step.alpha,
+            step.cosine,
+            evals,
+            time.perf_counter() - began,
+            learned,
+            step.status,
+        )
+
+    def _propose(self, budget: float) -> tuple[Step, int]:
+        """A step; if none was found, what the policy after a failure allows: start again from the identity."""
+        step = self.globalization.step(self.objective, self.at, self.curvature, self.scale, budget)
+        evals = step.evals
+        if step.point is None and self.on_failure == "restart" and self.curvature.learned and evals < budget:
+            self.curvature.start(self.objective, self.at)
+            step = self.globalization.step(self.objective, self.at, self.curvature, self.scale, budget - evals)
+            evals += step.evals
+        return step, evals
+
+    def _norm(self, at: Point) -> float:
+        return math.sqrt(self.space.dot(at.g, at.g))
+
+    def _test_start(self) -> Status:
+        if not (math.isfinite(self.at.f) and math.isfinite(self.grad_norm)):
+            return Status.BAD_START
+        return Status.GRADIENT if self.space.largest(self.at.g) <= self.tolerances.gtol else Status.RUNNING
+
+    def _test(self, old: Point, step: Step) -> Status:
+        gtol, ftol, xtol = self.tolerances.gtol, self.tolerances.ftol, self.tolerances.xtol
+        if self.space.largest(self.at.g) <= gtol:
+            return Status.GRADIENT
+        if ftol and old.f - self.at.f <= ftol * max(abs(old.f), abs(self.at.f)):
+            return Status.DECREASE
+        if xtol and self.scale <= xtol * math.sqrt(self.space.dot(self.at.x, self.at.x)):
+            return Status.STEP
+        if step.status is Status.MAX_STEP:
+            return Status.UNBOUNDED
+        return Status.STALLED if self._stall.sees(self.at.f, self.grad_norm) else Status.RUNNING
+
+
+class _Stall:
+    """Notices that neither f nor the gradient has fallen, beyond rounding, for some iterations."""
+
+    patience = 10
+
+    def __init__(self, f: float, grad_norm: float, eps: float):
+        self.f, self.grad_norm, self.rounding, self.idle = f, grad_norm, 8 * eps, 0
+
+    def sees(self, f: float, grad_norm: float) -> bool:
+        lower = f < self.f - self.rounding * abs(self.f)
+        flatter = grad_norm < 0.9 * self.grad_norm
+        self.idle = 0 if lower or flatter else self.idle + 1
+        self.f, self.grad_norm = min(self.f, f), min(self.grad_norm, grad_norm)
+        return self.idle >= self.patience

@@ -1,0 +1,173 @@
+"""Globalizations: how a curvature model that may be wrong, or point uphill, is turned into a step that is safe.
+
+All of them go along a line. They differ in the direction: raw, or made from the spectrum by a rule of `spectrum`.
+"""
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from signedstep import spectrum as rules
+from signedstep.curvature import Curvature
+from signedstep.linesearch import Search
+from signedstep.objective import Objective, Point
+from signedstep.space import Space
+from signedstep.spectrum import Spectrum
+from signedstep.status import Status
+
+
+class Step(NamedTuple):
+    """A proposal: where to go and how it was found. `point` is None where no acceptable point was found."""
+
+    point: Point | None
+    alpha: float
+    cosine: float
+    evals: int
+    status: Status
+    scale: float
+    """What the next step should know about lengths: here the length of this step."""
+    error: Exception | None = None
+
+
+class Globalization(ABC):
+    """Proposes a step from a point and a model; changes neither."""
+
+    @abstractmethod
+    def step(self, objective: Objective, at: Point, B: Curvature, scale: float, budget: float = math.inf) -> Step:
+        """A step from `at` within `budget` evaluations; `scale` is that of the last step, NaN before the first."""
+
+
+class Direction(NamedTuple):
+    """A direction with its slope g.p and length; `natural` tells whether the model expects its minimum at |t| = 1."""
+
+    p: Tensor
+    slope: float
+    length: float
+    natural: bool
+
+
+class AlongLine(Globalization):
+    """A direction, guarded against orthogonality to the gradient, and a search along it."""
+
+    def __init__(self, search: Search, delta: float, space: Space):
+        self.search, self.delta, self.space = search, delta, space
+
+    @abstractmethod
+    def propose(self, g: Tensor, B: Curvature) -> Direction:
+        """The direction, whichever way it points."""
+
+    def step(self, objective: Objective, at: Point, B: Curvature, scale: float, budget: float = math.inf) -> Step:
+        size = math.sqrt(self.space.dot(at.g, at.g))
+        way = self._guarded(at.g, size, B)
+        line = _Line(objective, at, way.p, self.space)
+        found = self.search(line, at.f, way.slope, _first_trial(way, scale), budget)
+        taken = found.t != 0 and (found.ok or found.f < at.f)
+        return Step(
+            point=line.point(found.t) if taken else None,
+            alpha=found.t if taken else 0.0,
+            cosine=-way.slope / (size * way.length),
+            evals=found.evals,
+            status=found.status,
+            scale=abs(found.t) * way.length if taken else scale,
+            error=found.error,
+        )
+
+    def _guarded(self, g: Tensor, size: float, B: Curvature) -> Direction:
+        """Proposition 1 needs |cos(p, g)| >= delta: else the flipped direction of the same model, else -g."""
+        way = self.propose(g, B)
+        if self._sound(way, size):
+            return way
+        if B.learned:
+            seen = B.spectrum(g)
+            floor = max(self.delta, float(np.finfo(float).eps) ** 0.5)
+            way = measured(self.space, seen.lift(rules.flip(seen.w, seen.c, floor)), g, natural=True)
+            if self._sound(way, size):
+                return way
+        return Direction(-g, -size * size, size, natural=False)
+
+    def _sound(self, way: Direction, size: float) -> bool:
+        return 0 < way.length < math.inf and abs(way.slope) >= self.delta * way.length * size
+
+
+class Raw(AlongLine):
+    """The raw direction -B^-1 g: with a plain search positive steps only, with `Signed` the paper's Wolfe+-."""
+
+    def propose(self, g: Tensor, B: Curvature) -> Direction:
+        way = measured(self.space, B.solve(g).neg_(), g, natural=False)
+        # B p = -g gives p.B p = -g.p: the model has a minimum along p, at t = 1, exactly if p points downhill.
+        return way._replace(natural=way.slope < 0 and B.learned > 0)
+
+
+class Modified(AlongLine):
+    """A direction made from the model's spectrum by a rule that makes it positive definite: flip, clip or damp."""
+
+    def __init__(self, rule: Callable[..., np.ndarray], floor: float, search: Search, delta: float, space: Space):
+        super().__init__(search, delta, space)
+        self.rule, self.floor = rule, floor
+
+    def propose(self, g: Tensor, B: Curvature) -> Direction:
+        seen = self.diagonalised(B, g)
+        p = seen.lift(self.rule(seen.w, seen.c, self.floor))
+        return measured(self.space, p, g, natural=B.learned > 0)
+
+    def diagonalised(self, B: Curvature, g: Tensor) -> Spectrum:
+        return B.spectrum(g)
+
+
+class ModifiedDense(Modified):
+    """The same, as the paper did it: an O(n^3) eigendecomposition of the n x n matrix, to show what that costs."""
+
+    def diagonalised(self, B: Curvature, g: Tensor) -> Spectrum:
+        w, V = torch.linalg.eigh(B.matrix())
+        c = V.T @ g.double().cpu()
+        return Spectrum(w.numpy(), c.numpy(), lambda a: (V @ torch.from_numpy(a)).to(g))
+
+
+def measured(space: Space, p: Tensor, g: Tensor, natural: bool) -> Direction:
+    """A direction with the slope and length it really has, not those the model believes in."""
+    slope, square = space.inner(p[None], (g, p))[0]
+    return Direction(p, float(slope), math.sqrt(square) if square >= 0 else math.nan, natural)
+
+
+def _first_trial(way: Direction, scale: float) -> float:
+    """1 where the model says so; else, as after a flip or a restart, the length of the last step."""
+    if way.natural:
+        return 1.0
+    length = scale if scale > 0 else min(1.0, way.length)
+    return length / way.length
+
+
+class _Line:
+    """phi(t) = f(x + t p) for a search, which deals in floats: keeps the newest and the lowest gradient for it."""
+
+    def __init__(self, objective: Objective, at: Point, p: Tensor, space: Space):
+        self.objective, self.at, self.p, self.space = objective, at, p, space
+        self.newest: tuple[float, Point] | None = None
+        self.lowest: tuple[float, float, Tensor] = (0.0, at.f, at.g)
+
+    def __call__(self, t: float) -> tuple[float, float]:
+        self.newest = None  # frees its vectors before new ones are made
+        point = self.objective(self._x(t))
+        self.newest = (t, point)
+        slope, square = self.space.inner(point.g[None], (self.p, point.g))[0]
+        if not math.isfinite(square):  # a gradient with NaN where p is 0 has a finite slope
+            return math.nan, math.nan
+        if point.f < self.lowest[1]:
+            self.lowest = (t, point.f, point.g)
+        return point.f, float(slope)
+
+    def point(self, t: float) -> Point:
+        """The point of a trial that a search may return: its newest or its lowest."""
+        if self.newest and self.newest[0] == t:
+            return self.newest[1]
+        kept, f, g = self.lowest
+        assert kept == t, "a search returns its newest or its lowest trial"
+        return Point(self._x(t), f, g)
+
+    def _x(self, t: float) -> Tensor:
+        return torch.add(self.at.x, self.p, alpha=t)

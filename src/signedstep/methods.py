@@ -1,0 +1,165 @@
+"""Methods by name: `"<curvature>"` or `"<curvature>/<globalization>"`, and the options that shape them."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import torch
+
+from signedstep import spectrum
+from signedstep.curvature import BFGS, LBFGS, LSR1, SR1, Curvature, Gamma, Identity
+from signedstep.globalization import Globalization, Modified, ModifiedDense, Raw
+from signedstep.linesearch import Signed, Wolfe
+from signedstep.space import Space
+
+
+@dataclass(frozen=True)
+class Settings:
+    """The options that shape a method. None: the default of the curvature model."""
+
+    history_size: int = 20
+    gamma: Any = None
+    floor: float | None = None
+    c1: float = 1e-4
+    c2: float = 0.9
+    condition: str = "strong"
+    max_linesearch: int = 20
+    delta: float | None = None
+    on_failure: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.history_size < 1:
+            raise ValueError(f"history_size must be at least 1, got {self.history_size!r}")
+        if self.floor is not None and not 0 <= self.floor < 1:
+            raise ValueError(f"floor must be in [0, 1), got {self.floor!r}")
+        if self.delta is not None and not 0 <= self.delta < 1:
+            raise ValueError(f"delta must be in [0, 1), got {self.delta!r}")
+
+
+class Model(NamedTuple):
+    """A curvature model and its defaults."""
+
+    text: str
+    make: Callable[[Settings, Gamma, Space], Curvature]
+    globalization: str
+    gamma: str
+    floor: float
+
+
+class Strategy(NamedTuple):
+    """A globalization."""
+
+    text: str
+    make: Callable[[float, Wolfe, float, Space], Globalization]
+
+
+CURVATURES: dict[str, Model] = {
+    "gd": Model(
+        "gradient descent, scaled by the curvature along the last step",
+        lambda o, gamma, space: Identity(gamma, space),
+        "wolfe",
+        "sy/ss",
+        1e-8,
+    ),
+    "bfgs": Model("dense BFGS", lambda o, gamma, space: BFGS(gamma), "wolfe", "yy/sy", 1e-8),
+    "sr1": Model("dense symmetric rank one", lambda o, gamma, space: SR1(gamma), "wolfe+-", "norm", 1e-8),
+    "lbfgs": Model(
+        "limited-memory BFGS",
+        lambda o, gamma, space: LBFGS(o.history_size, gamma, space),
+        "wolfe",
+        "yy/sy",
+        1e-8,
+    ),
+    "lsr1": Model(
+        "limited-memory symmetric rank one",
+        lambda o, gamma, space: LSR1(o.history_size, gamma, space),
+        "flip",
+        "0.1*norm",
+        1e-3,
+    ),
+}
+
+GLOBALIZATIONS: dict[str, Strategy] = {
+    "wolfe": Strategy(
+        "raw direction, positive steps only",
+        lambda floor, search, delta, space: Raw(search, delta, space),
+    ),
+    "wolfe+-": Strategy(
+        "raw direction, a negative step where it points uphill (the paper's)",
+        lambda floor, search, delta, space: Raw(Signed(search), delta, space),
+    ),
+    "flip": Strategy(
+        "a sign for each eigendirection: -|B|^-1 g",
+        lambda floor, search, delta, space: Modified(spectrum.flip, floor, search, delta, space),
+    ),
+    "clip": Strategy(
+        "negative eigenvalues replaced by a small positive one",
+        lambda floor, search, delta, space: Modified(spectrum.clip, floor, search, delta, space),
+    ),
+    "damp": Strategy(
+        "all eigenvalues moved up by the most negative one",
+        lambda floor, search, delta, space: Modified(spectrum.damp, floor, search, delta, space),
+    ),
+    "damp-dense": Strategy(
+        "damp by an O(n^3) eigendecomposition of the n x n matrix, as in the paper",
+        lambda floor, search, delta, space: ModifiedDense(spectrum.damp, floor, search, delta, space),
+    ),
+}
+
+AUTO = "lsr1/flip"
+
+
+class Method(NamedTuple):
+    """A method ready to run: `name` in full, its parts and its policy after a failed search."""
+
+    name: str
+    curvature: Curvature
+    globalization: Globalization
+    on_failure: str
+
+
+def methods() -> dict[str, str]:
+    """Every valid method name with a one-line description."""
+    names = {"auto": f"the best method we have, currently {AUTO}"}
+    for name, model in CURVATURES.items():
+        names[name] = f"{model.text}; short for {name}/{model.globalization}"
+        for how, strategy in GLOBALIZATIONS.items():
+            names[f"{name}/{how}"] = f"{model.text}; {strategy.text}"
+    return names
+
+
+def full_name(name: str) -> str:
+    """The full name of a method: aliases resolved, the default globalization added."""
+    if not isinstance(name, str):
+        raise TypeError(f"method must be a name such as 'lsr1/wolfe+-', got {name!r}")
+    curvature, slash, globalization = (AUTO if name == "auto" else name).partition("/")
+    model = CURVATURES.get(curvature)
+    if model is None or (slash and globalization not in GLOBALIZATIONS):
+        raise ValueError(
+            f"unknown method {name!r}; valid are 'auto', a curvature model ({', '.join(CURVATURES)}) "
+            f"or '<curvature>/<globalization>' with a globalization of {', '.join(GLOBALIZATIONS)}"
+        )
+    return f"{curvature}/{globalization if slash else model.globalization}"
+
+
+def build(name: str, dtype: torch.dtype, space: Space, options: Mapping[str, Any]) -> Method:
+    """The parts of a method, shaped by options (the fields of `Settings`) and the precision it works in."""
+    settings = Settings(**options)
+    name = full_name(name)
+    curvature, globalization = name.split("/")
+    model, strategy = CURVATURES[curvature], GLOBALIZATIONS[globalization]
+    eps = torch.finfo(dtype).eps
+    search = Wolfe(
+        settings.c1,
+        settings.c2,
+        settings.condition,
+        max_evals=settings.max_linesearch,
+        rounding=8 * eps,
+        narrow=8 * eps,
+    )
+    B = model.make(settings, Gamma.parse(model.gamma if settings.gamma is None else settings.gamma), space)
+    floor = model.floor if settings.floor is None else settings.floor
+    delta = eps ** (2 / 3) if settings.delta is None else settings.delta
+    # A positive-only search over an indefinite model is what the paper shows to fail; let it, unless told otherwise.
+    default = "stop" if globalization == "wolfe" and not B.definite else "restart"
+    return Method(name, B, strategy.make(floor, search, delta, space), settings.on_failure or default)

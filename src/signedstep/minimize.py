@@ -1,0 +1,245 @@
+"""`minimize`, with SciPy's signature and habits, and `method`, which hands our methods to SciPy's own `minimize`."""
+
+import inspect
+import math
+import warnings
+from collections.abc import Callable, Mapping
+from dataclasses import fields
+from typing import Any
+
+import numpy as np
+import torch
+from scipy.optimize import OptimizeResult, OptimizeWarning
+from torch import Tensor
+
+from signedstep.engine import Engine, Tolerances
+from signedstep.history import History
+from signedstep.methods import Settings, build, full_name
+from signedstep.objective import NumpyObjective, TorchObjective
+from signedstep.space import Space
+from signedstep.status import Status
+
+_RUN_OPTIONS = ("maxiter", "maxfun", "disp", "return_all")
+_SHAPE_OPTIONS = tuple(field.name for field in fields(Settings))
+_TOLERANCES = tuple(field.name for field in fields(Tolerances))
+_DIFFERENCES = ("2-point", "3-point")
+
+
+class Result(OptimizeResult):
+    """SciPy's OptimizeResult with `history`; `status` is a `Status`, `success` tells whether a test of it holds."""
+
+
+def minimize(
+    fun: Callable,
+    x0: Any,
+    args: tuple = (),
+    method: str = "auto",
+    jac: Any = None,
+    hess: Any = None,
+    hessp: Any = None,
+    tol: float | None = None,
+    callback: Callable | None = None,
+    options: Mapping[str, Any] | None = None,
+) -> Result:
+    """Minimise a smooth function of several variables, convex or not.
+
+    Parameters
+    ----------
+    fun : callable, `fun(x, *args) -> float`
+        With a NumPy `x0` it gets arrays; with a torch tensor it gets tensors and is differentiated by autograd.
+    x0 : array or tensor of any shape
+        The start; `fun` and the result have its type, shape and precision (integers become floats).
+    method : str
+        `"<curvature>"` or `"<curvature>/<globalization>"`; `signedstep.methods()` lists them.
+    jac : callable, True, "2-point", "3-point" or None
+        The gradient, `jac(x, *args)`. True: `fun` returns value and gradient. None: autograd for tensors, forward
+        differences for arrays.
+    hess, hessp : callable
+        Accepted for SciPy's sake; none of the current methods uses them, and giving one warns.
+    tol : float
+        Short for `options={"gtol": tol}`.
+    callback : callable
+        Called after every iteration with `intermediate_result`, if its parameter has that name, else with `x`;
+        raising StopIteration ends the run.
+    options : dict
+        maxiter, maxfun: limits (200 n, at least 1000 iterations; no limit on evaluations).
+        gtol, ftol, xtol: convergence tests, see `signedstep.engine.Tolerances` (1e-5, off, off).
+        history_size: pairs kept by limited-memory models (20).
+        gamma: the curvature where nothing is learned yet, a number or a rule ("norm", "0.1*norm", "yy/sy", ...).
+        floor: smallest eigenvalue that flip, clip and damp allow, relative to the largest.
+        c1, c2, condition, max_linesearch: of the Wolfe search; condition is "strong", "weak" or "paper".
+        delta: smallest |cosine| between direction and gradient (paper, proposition 1).
+        on_failure: "restart" or "stop" after a search that found nothing.
+        disp: print a summary. return_all: keep all iterates in `allvecs`.
+
+    Returns
+    -------
+    Result
+        x, fun, jac, nit, nfev, njev, nhev, success, status, message, history.
+    """
+    options = dict(options or {})
+    if tol is not None:
+        options.setdefault("gtol", tol)
+    _warn_unknown(options)
+    _warn_unused(hess=hess, hessp=hessp)
+    args = args if isinstance(args, tuple) else (args,)
+    _check_callables(fun, jac, callback)
+
+    start, front = _start(x0)
+    space = Space()
+    parts = build(method, start.dtype, space, _pick(options, _SHAPE_OPTIONS))
+    make = TorchObjective if isinstance(x0, Tensor) else NumpyObjective
+    objective = make(fun, jac, args, front.shape)
+    tolerances = Tolerances(**_pick(options, _TOLERANCES))
+    limits = _Limits(options.get("maxiter"), options.get("maxfun"), start.numel())
+    engine = Engine(objective, start, parts.curvature, parts.globalization, space, tolerances, parts.on_failure)
+
+    history = History(engine.at.f, engine.grad_norm)
+    iterates = [front.give(engine.at.x)] if options.get("return_all") else None
+    status = engine.status
+    while status is Status.RUNNING:
+        status = limits.status(engine.k, objective.evals)
+        if status is not Status.RUNNING:
+            break
+        history.append(engine.step(limits.remaining(objective.evals)))
+        status = engine.status
+        if iterates is not None:
+            iterates.append(front.give(engine.at.x))
+        if callback is not None and _asks_to_stop(callback, front, engine):
+            status = Status.CALLBACK if status is Status.RUNNING else status
+
+    result = _result(engine, front, status, objective.evals, history)
+    if iterates is not None:
+        result.allvecs = iterates
+    if options.get("disp"):
+        _display(full_name(method), result)
+    return result
+
+
+def method(name: str) -> Callable[..., Result]:
+    """A callable for `scipy.optimize.minimize(..., method=signedstep.method("lsr1/wolfe+-"))`."""
+    full_name(name)  # complains now, not at the first use
+
+    def custom(fun, x0, *, bounds=None, constraints=(), tol=None, **given):
+        if bounds is not None or np.size(constraints):
+            raise ValueError(f"method {name!r} handles neither bounds nor constraints")
+        ours = {key: given.pop(key) for key in ("args", "jac", "hess", "hessp", "callback") if key in given}
+        return minimize(fun, x0, method=name, tol=tol, options=given, **ours)
+
+    return custom
+
+
+class _Front:
+    """Hands flat vectors back in the type and shape of x0."""
+
+    def __init__(self, shape: tuple[int, ...], torch_front: bool):
+        self.shape, self.torch = shape, torch_front
+
+    def give(self, v: Tensor) -> Any:
+        v = v.clone().reshape(self.shape)
+        return v if self.torch else v.numpy()
+
+
+def _start(x0: Any) -> tuple[Tensor, _Front]:
+    """x0 as a flat floating-point vector of our own."""
+    is_torch = isinstance(x0, Tensor)
+    try:
+        x = x0.detach() if is_torch else torch.from_numpy(np.atleast_1d(np.array(x0)))
+    except (TypeError, ValueError):
+        raise TypeError(f"x0 must be an array of numbers or a torch tensor, got {x0!r}") from None
+    if not x.is_floating_point() and not x.is_complex():
+        x = x.to(torch.get_default_dtype() if is_torch else torch.float64)
+    if x.dtype not in (torch.float32, torch.float64):
+        raise TypeError(f"x0 must hold float32, float64 or integers, got {x.dtype}")
+    if not torch.isfinite(x).all():
+        raise ValueError("x0 must be finite, got NaN or infinity in it")
+    return x.reshape(-1).clone(), _Front(tuple(x.shape), is_torch)
+
+
+class _Limits:
+    """maxiter and maxfun, checked and with their defaults."""
+
+    def __init__(self, maxiter: Any, maxfun: Any, n: int):
+        self.maxiter = max(1000, 200 * n) if maxiter is None else _count("maxiter", maxiter)
+        self.maxfun = math.inf if maxfun is None else _count("maxfun", maxfun)
+
+    def status(self, iterations: int, evals: int) -> Status:
+        if iterations >= self.maxiter:
+            return Status.MAXITER
+        return Status.MAXFUN if evals >= self.maxfun else Status.RUNNING
+
+    def remaining(self, evals: int) -> float:
+        return self.maxfun - evals
+
+
+def _count(name: str, value: Any) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float | np.number) or not value >= 0:
+        raise ValueError(f"{name} must be a number that is not negative, got {value!r}")
+    return float(value)
+
+
+def _result(engine: Engine, front: _Front, status: Status, evals: int, history: History) -> Result:
+    finite = math.isfinite(engine.at.f) and math.isfinite(engine.grad_norm)
+    message = status.value
+    if engine.error is not None and not status.converged:
+        message += f" A trial point raised {type(engine.error).__name__}: {engine.error}"
+    return Result(
+        x=front.give(engine.at.x),
+        fun=engine.at.f,
+        jac=front.give(engine.at.g),
+        nit=engine.k,
+        nfev=evals,
+        njev=engine.evals,
+        nhev=0,
+        success=status.converged and finite,
+        status=status,
+        message=message,
+        history=history,
+    )
+
+
+def _asks_to_stop(callback: Callable, front: _Front, engine: Engine) -> bool:
+    try:
+        if "intermediate_result" in inspect.signature(callback).parameters:
+            callback(intermediate_result=Result(x=front.give(engine.at.x), fun=engine.at.f, nit=engine.k))
+        else:
+            callback(front.give(engine.at.x))
+    except StopIteration:
+        return True
+    return False
+
+
+def _display(name: str, result: Result) -> None:
+    print(result.message)
+    print(f"         Method: {name}")
+    print(f"         Current function value: {result.fun:f}")
+    print(f"         Iterations: {result.nit:d}")
+    print(f"         Function evaluations: {result.nfev:d}")
+    print(f"         Gradient evaluations: {result.njev:d}")
+
+
+def _pick(options: Mapping[str, Any], names: tuple[str, ...]) -> dict[str, Any]:
+    return {name: options[name] for name in names if name in options}
+
+
+def _warn_unknown(options: Mapping[str, Any]) -> None:
+    known = {*_RUN_OPTIONS, *_SHAPE_OPTIONS, *_TOLERANCES}
+    unknown = [name for name in options if name not in known]
+    if unknown:
+        message = f"Unknown solver options: {', '.join(unknown)}; known are {', '.join(sorted(known))}"
+        warnings.warn(message, OptimizeWarning, stacklevel=3)
+
+
+def _warn_unused(**given: Any) -> None:
+    for name, value in given.items():
+        if value is not None:
+            warnings.warn(f"{name} is not used by this method", OptimizeWarning, stacklevel=3)
+
+
+def _check_callables(fun: Any, jac: Any, callback: Any) -> None:
+    if not callable(fun):
+        raise TypeError(f"fun must be callable, got {fun!r}")
+    if not (callable(jac) or jac in (True, False, None) or jac in _DIFFERENCES):
+        raise ValueError(f"jac must be callable, True, None or one of {_DIFFERENCES}, got {jac!r}")
+    if callback is not None and not callable(callback):
+        raise TypeError(f"callback must be callable, got {callback!r}")

@@ -1,0 +1,52 @@
+"""The one idea: seen from the gradient, a curvature model is a small diagonal quadratic, and a globalization is a
+pure function of its eigenvalues `w` and of the gradient's coordinates `c`.
+
+Every rule returns the coordinates `a` of a direction; all but `newton` give a descent direction for any spectrum.
+`floor` is relative to the largest magnitude in `w`.
+"""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+from torch import Tensor
+
+
+class Spectrum(NamedTuple):
+    """Eigenvalues `w` of B, coordinates `c` of the gradient in orthonormal eigenvectors, and the way back to R^n.
+
+    Only eigenvectors that the gradient can meet are listed: a model that is gamma I outside a small subspace has one
+    coordinate for the whole complement, along the gradient's part in it.
+    """
+
+    w: np.ndarray
+    c: np.ndarray
+    lift: Callable[[np.ndarray], Tensor]
+
+
+def newton(w: np.ndarray, c: np.ndarray) -> np.ndarray:
+    """The raw direction -B^-1 g, which may point uphill."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return -c / w
+
+
+def flip(w: np.ndarray, c: np.ndarray, floor: float) -> np.ndarray:
+    """A sign for each eigendirection: -|B|^-1 g (saddle-free, Dauphin et al. 2014), with |w| kept off zero."""
+    return -c / np.maximum(np.abs(w), _level(w, floor))
+
+
+def clip(w: np.ndarray, c: np.ndarray, floor: float) -> np.ndarray:
+    """Negative and tiny eigenvalues replaced by a small positive one (Nocedal-Wright 2006, section 3.4)."""
+    return -c / np.maximum(w, _level(w, floor))
+
+
+def damp(w: np.ndarray, c: np.ndarray, floor: float) -> np.ndarray:
+    """Every eigenvalue moved up until the lowest is positive: -(B + shift I)^-1 g."""
+    return -c / (w + max(0.0, _level(w, floor) - float(w.min())))
+
+
+def _level(w: np.ndarray, floor: float) -> float:
+    """The smallest eigenvalue allowed; infinite eigenvalues (a singular inverse) do not count."""
+    magnitudes = np.abs(w[np.isfinite(w)])
+    largest = float(magnitudes.max()) if magnitudes.size else 1.0
+    return floor * largest or np.finfo(float).tiny
