@@ -112,7 +112,10 @@ def main() -> None:
         return
     m = args.memory
     print(f"m = {m}, {torch.get_num_threads()} threads; milliseconds per iteration outside the objective")
-    print(f"{'':8} {'n':>9} {'torch':>9} {'passes':>9}  " + "".join(f"{name:>14} /torch /passes memory" for name in args.methods))
+    print(
+        f"{'':8} {'n':>9} {'torch':>9} {'passes':>9}  "
+        + "".join(f"{name:>14} /torch /passes memory" for name in args.methods)
+    )
     for dtype in args.dtypes:
         for n in map(int, args.sizes):
             torch_, two = (measured(name, n, dtype, m, args.repeats)["seconds"] for name in ("torch", "passes"))
@@ -120,7 +123,9 @@ def main() -> None:
             for name in args.methods:
                 run = measured(name, n, dtype, m, args.repeats)
                 memory = f"{run['vectors']:6.1f}" if n >= 10**6 else "     -"
-                row += f"{run['seconds'] * 1e3:14.3f} {run['seconds'] / torch_:6.2f} {run['seconds'] / two:7.2f} {memory}"
+                row += (
+                    f"{run['seconds'] * 1e3:14.3f} {run['seconds'] / torch_:6.2f} {run['seconds'] / two:7.2f} {memory}"
+                )
             print(row, flush=True)
     print(f"memory in vectors of n numbers; the history of {m} pairs is {2 * m} of them, the bar {2 * m + 8}")
 

@@ -103,20 +103,23 @@ class Engine:
         return step, evals
 
     def _norm(self, at: Point) -> float:
-        return math.sqrt(self.space.dot(at.g, at.g))
+        return math.sqrt(self.space.square(at.g))
 
     def _test_start(self) -> Status:
         if not (math.isfinite(self.at.f) and math.isfinite(self.grad_norm)):
             return Status.BAD_START
-        return Status.GRADIENT if self.space.largest(self.at.g) <= self.tolerances.gtol else Status.RUNNING
+        return Status.GRADIENT if self._flat() else Status.RUNNING
+
+    def _flat(self) -> bool:
+        return self.grad_norm == 0 or self.space.largest(self.at.g) <= self.tolerances.gtol  # the norm may underflow
 
     def _test(self, old: Point, step: Step) -> Status:
-        gtol, ftol, xtol = self.tolerances.gtol, self.tolerances.ftol, self.tolerances.xtol
-        if self.space.largest(self.at.g) <= gtol:
+        ftol, xtol = self.tolerances.ftol, self.tolerances.xtol
+        if self._flat():
             return Status.GRADIENT
         if ftol and old.f - self.at.f <= ftol * max(abs(old.f), abs(self.at.f)):
             return Status.DECREASE
-        if xtol and self.scale <= xtol * math.sqrt(self.space.dot(self.at.x, self.at.x)):
+        if xtol and self.scale <= xtol * math.sqrt(self.space.dots(self.at.x, (self.at.x,))[0]):
             return Status.STEP
         if step.status is Status.MAX_STEP:
             return Status.UNBOUNDED

@@ -62,7 +62,7 @@ class AlongLine(Globalization):
         """The direction, whichever way it points."""
 
     def step(self, objective: Objective, at: Point, B: Curvature, scale: float, budget: float = math.inf) -> Step:
-        size = math.sqrt(self.space.dot(at.g, at.g))
+        size = math.sqrt(self.space.square(at.g))
         way = self._guarded(at.g, size, B)
         line = _Line(objective, at, way.p, self.space)
         found = self.search(line, at.f, way.slope, _first_trial(way, scale), budget)
@@ -130,8 +130,8 @@ class ModifiedDense(Modified):
 
 def measured(space: Space, p: Tensor, g: Tensor, natural: bool) -> Direction:
     """A direction with the slope and length it really has, not those the model believes in."""
-    slope, square = space.inner(p[None], (g, p))[0]
-    return Direction(p, float(slope), math.sqrt(square) if square >= 0 else math.nan, natural)
+    slope, square = space.dots(p, (g, p))
+    return Direction(p, slope, math.sqrt(square) if square >= 0 else math.nan, natural)
 
 
 def _first_trial(way: Direction, scale: float) -> float:
@@ -154,12 +154,13 @@ class _Line:
         self.newest = None  # frees its vectors before new ones are made
         point = self.objective(self._x(t))
         self.newest = (t, point)
-        slope, square = self.space.inner(point.g[None], (self.p, point.g))[0]
+        slope, square = self.space.dots(point.g, (self.p, point.g))
         if not math.isfinite(square):  # a gradient with NaN where p is 0 has a finite slope
             return math.nan, math.nan
+        self.space.remember(point.g, square)
         if point.f < self.lowest[1]:
             self.lowest = (t, point.f, point.g)
-        return point.f, float(slope)
+        return point.f, slope
 
     def point(self, t: float) -> Point:
         """The point of a trial that a search may return: its newest or its lowest."""

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import torch
+from torch import Tensor
 
 from signedstep import spectrum
 from signedstep.curvature import BFGS, LBFGS, LSR1, SR1, Curvature, Gamma, Identity
@@ -59,16 +60,16 @@ CURVATURES: dict[str, Model] = {
         lambda o, gamma, space: Identity(gamma, space),
         "wolfe",
         "sy/ss",
-        1e-8,
+        1e-14,
     ),
-    "bfgs": Model("dense BFGS", lambda o, gamma, space: BFGS(gamma), "wolfe", "yy/sy", 1e-8),
-    "sr1": Model("dense symmetric rank one", lambda o, gamma, space: SR1(gamma), "wolfe+-", "norm", 1e-8),
+    "bfgs": Model("dense BFGS", lambda o, gamma, space: BFGS(gamma), "wolfe", "yy/sy", 1e-14),
+    "sr1": Model("dense symmetric rank one", lambda o, gamma, space: SR1(gamma), "wolfe+-", "norm", 1e-14),
     "lbfgs": Model(
         "limited-memory BFGS",
         lambda o, gamma, space: LBFGS(o.history_size, gamma, space),
         "wolfe",
         "yy/sy",
-        1e-8,
+        1e-14,
     ),
     "lsr1": Model(
         "limited-memory symmetric rank one",
@@ -106,7 +107,10 @@ GLOBALIZATIONS: dict[str, Strategy] = {
     ),
 }
 
-AUTO = "lsr1/flip"
+
+def auto(n: int, history_size: int) -> str:
+    """The best method for n unknowns by our own benchmarks: while the memory holds all of R^n, plain L-BFGS."""
+    return "lbfgs/wolfe" if n <= history_size else "lsr1/flip"
 
 
 class Method(NamedTuple):
@@ -120,7 +124,7 @@ class Method(NamedTuple):
 
 def methods() -> dict[str, str]:
     """Every valid method name with a one-line description."""
-    names = {"auto": f"the best method we have, currently {AUTO}"}
+    names = {"auto": "the best method we have for the size of the problem; may change between versions"}
     for name, model in CURVATURES.items():
         names[name] = f"{model.text}; short for {name}/{model.globalization}"
         for how, strategy in GLOBALIZATIONS.items():
@@ -128,11 +132,11 @@ def methods() -> dict[str, str]:
     return names
 
 
-def full_name(name: str) -> str:
-    """The full name of a method: aliases resolved, the default globalization added."""
+def full_name(name: str, n: int, history_size: int) -> str:
+    """The full name of a method for n unknowns: `auto` resolved, the default globalization added."""
     if not isinstance(name, str):
         raise TypeError(f"method must be a name such as 'lsr1/wolfe+-', got {name!r}")
-    curvature, slash, globalization = (AUTO if name == "auto" else name).partition("/")
+    curvature, slash, globalization = (auto(n, history_size) if name == "auto" else name).partition("/")
     model = CURVATURES.get(curvature)
     if model is None or (slash and globalization not in GLOBALIZATIONS):
         raise ValueError(
@@ -142,13 +146,13 @@ def full_name(name: str) -> str:
     return f"{curvature}/{globalization if slash else model.globalization}"
 
 
-def build(name: str, dtype: torch.dtype, space: Space, options: Mapping[str, Any]) -> Method:
-    """The parts of a method, shaped by options (the fields of `Settings`) and the precision it works in."""
+def build(name: str, x0: Tensor, space: Space, options: Mapping[str, Any]) -> Method:
+    """The parts of a method, shaped by options (the fields of `Settings`) and by size and precision of x0."""
     settings = Settings(**options)
-    name = full_name(name)
+    name = full_name(name, x0.numel(), settings.history_size)
     curvature, globalization = name.split("/")
     model, strategy = CURVATURES[curvature], GLOBALIZATIONS[globalization]
-    eps = torch.finfo(dtype).eps
+    eps = torch.finfo(x0.dtype).eps
     search = Wolfe(
         settings.c1,
         settings.c2,

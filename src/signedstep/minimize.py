@@ -29,6 +29,7 @@ class Result(OptimizeResult):
     """SciPy's OptimizeResult with `history`; `status` is a `Status`, `success` tells whether a test of it holds."""
 
 
+@torch.no_grad()
 def minimize(
     fun: Callable,
     x0: Any,
@@ -87,7 +88,7 @@ def minimize(
 
     start, front = _start(x0)
     space = Space()
-    parts = build(method, start.dtype, space, _pick(options, _SHAPE_OPTIONS))
+    parts = build(method, start, space, _pick(options, _SHAPE_OPTIONS))
     make = TorchObjective if isinstance(x0, Tensor) else NumpyObjective
     objective = make(fun, jac, args, front.shape)
     tolerances = Tolerances(**_pick(options, _TOLERANCES))
@@ -112,13 +113,13 @@ def minimize(
     if iterates is not None:
         result.allvecs = iterates
     if options.get("disp"):
-        _display(full_name(method), result)
+        _display(parts.name, result)
     return result
 
 
 def method(name: str) -> Callable[..., Result]:
     """A callable for `scipy.optimize.minimize(..., method=signedstep.method("lsr1/wolfe+-"))`."""
-    full_name(name)  # complains now, not at the first use
+    full_name(name, n=0, history_size=1)  # complains now, not at the first use
 
     def custom(fun, x0, *, bounds=None, constraints=(), tol=None, **given):
         if bounds is not None or np.size(constraints):

@@ -30,25 +30,22 @@ class TorchObjective:
         self.fun, self.jac, self.args, self.shape = fun, jac, args, tuple(shape)
         self.evals = 0
 
+    @torch.enable_grad()
     def __call__(self, x: Tensor) -> Point:
         self.evals += 1
+        shaped = x.view(self.shape)
         if callable(self.jac):
-            with torch.no_grad():
-                value, g = self.fun(self._shaped(x), *self.args), self.jac(self._shaped(x), *self.args)
+            value, g = self.fun(shaped, *self.args), self.jac(shaped, *self.args)
         elif self.jac is True:
-            with torch.no_grad():
-                value, g = self.fun(self._shaped(x), *self.args)
+            value, g = self.fun(shaped, *self.args)
         else:
-            with torch.enable_grad():
-                leaf = self._shaped(x).requires_grad_(True)
-                value = self.fun(leaf, *self.args)
-                _check_differentiable(value)
-                (g,) = torch.autograd.grad(value, leaf, allow_unused=True, materialize_grads=True)
-        g = torch.as_tensor(g, dtype=x.dtype, device=x.device).detach()
+            leaf = shaped.detach().requires_grad_(True)
+            value = self.fun(leaf, *self.args)
+            _check_differentiable(value)
+            (g,) = torch.autograd.grad(value, leaf, allow_unused=True, materialize_grads=True)
+        if not isinstance(g, Tensor) or g.dtype != x.dtype or g.requires_grad:
+            g = torch.as_tensor(g, dtype=x.dtype, device=x.device).detach()
         return Point(x, _scalar(value), _flat_gradient(g, x))
-
-    def _shaped(self, x: Tensor) -> Tensor:
-        return x.detach().clone().view(self.shape)  # a copy: functions may write into their argument
 
 
 class NumpyObjective:
@@ -58,6 +55,7 @@ class NumpyObjective:
         self.fun, self.jac, self.args, self.shape = fun, jac, args, tuple(shape)
         self.evals = 0
 
+    @torch.enable_grad()  # functions of arrays may use autograd inside
     def __call__(self, x: Tensor) -> Point:
         if callable(self.jac):
             value, g = self._value(x.numpy()), self.jac(self._shaped(x.numpy()), *self.args)
@@ -91,17 +89,19 @@ class NumpyObjective:
 
 
 def _scalar(value: Any) -> float:
-    if isinstance(value, Tensor):
-        value = value.detach()
+    if isinstance(value, Tensor) and value.numel() == 1 and not value.is_complex():
+        return float(value.item())
     size = value.numel() if isinstance(value, Tensor) else np.size(value)
     if size != 1:
         raise ValueError(f"fun must return a scalar, got an array of {size} numbers")
-    if np.iscomplexobj(value):
+    if isinstance(value, Tensor) or np.iscomplexobj(value):
         raise TypeError("fun must return a real number, got a complex one")
-    return float(value.item() if isinstance(value, Tensor | np.ndarray) else value)
+    return float(np.asarray(value).item())
 
 
 def _flat_gradient(g: Tensor, x: Tensor) -> Tensor:
+    if g.shape == x.shape:
+        return g
     if g.numel() != x.numel():
         raise ValueError(f"the gradient must have {x.numel()} entries like x0, got shape {tuple(g.shape)}")
     return g.reshape(-1)

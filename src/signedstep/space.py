@@ -4,50 +4,94 @@ Scalars and small matrices are float64 on the host, whatever the precision and d
 decision is made in double precision. A distributed space only has to reduce what these methods return.
 """
 
-from collections.abc import Sequence
+import weakref
+from collections.abc import Callable, Sequence
 
 import numpy as np
 import torch
 from torch import Tensor
 
-_BLOCK = 16384
-"""Columns per partial product: the rows of a block stay in cache while they meet every vector."""
+_BLOCK = 8192
+"""Columns per partial sum: it runs in the precision of the vectors, the sum over blocks in float64.
+
+A batch of blocks also keeps every thread busy, which torch's plain product of a wide matrix and a vector does not.
+"""
+
+
+_STRETCH = 2**19
+"""Columns at a time where vectors have to be copied next to each other: keeps the copy small."""
 
 
 class Space:
     """Euclidean inner products and linear combinations of long vectors."""
 
+    def __init__(self) -> None:
+        self._squared: tuple[Callable[[], Tensor | None], float] = (lambda: None, 0.0)
+
     def inner(self, A: Tensor, B: Sequence[Tensor]) -> np.ndarray:
-        """All inner products of the rows of A [r, n] with the vectors of B: [r, s] in float64.
+        """All inner products of the rows of A [r, n] with the vectors of B: [r, s] in float64."""
+        n = A.shape[1]
+        if n <= _STRETCH:
+            return _inner(A, B).numpy(force=True)
+        stretches = ((A[:, i : i + _STRETCH], [b[i : i + _STRETCH] for b in B]) for i in range(0, n, _STRETCH))
+        return sum(_inner(a, b) for a, b in stretches).numpy(force=True)  # type: ignore[union-attr]
 
-        Partial products run in the precision of the vectors over blocks of columns and are added up in float64.
-        On the CPU they go through NumPy: its matrix-vector product is threaded, where torch's is not.
-        """
-        if A.device.type != "cpu":
-            return (A @ torch.stack(tuple(B)).T).double().cpu().numpy()
-        rows, vectors = A.numpy(), [v.numpy() for v in B]
-        n = rows.shape[1]
-        out = np.zeros((len(rows), len(vectors)))
-        with np.errstate(all="ignore"):  # overflow is data for the search, not a warning
-            for start in range(0, n, _BLOCK):
-                block = rows[:, start : start + _BLOCK]
-                for j, v in enumerate(vectors):
-                    out[:, j] += block @ v[start : start + _BLOCK]
-        return out
+    def dots(self, a: Tensor, B: Sequence[Tensor]) -> list[float]:
+        """The inner products of one vector with those of B."""
+        if len(a) <= 8 * _BLOCK:
+            return [torch.dot(a, b).item() for b in B]
+        parts = [[torch.dot(*pair) for pair in zip(a.split(8 * _BLOCK), b.split(8 * _BLOCK), strict=True)] for b in B]
+        return [torch.stack(part).sum(dtype=torch.float64).item() for part in parts]
 
-    def dot(self, a: Tensor, b: Tensor) -> float:
-        """The inner product of two vectors."""
-        return float(self.inner(a[None], (b,))[0, 0])
+    def square(self, v: Tensor) -> float:
+        """v.v, remembered for the newest vector: several parts of an iteration want that of the gradient."""
+        known, value = self._squared
+        if known() is not v:
+            (value,) = self.dots(v, (v,))
+            self.remember(v, value)
+        return value
+
+    def remember(self, v: Tensor, square: float) -> None:
+        """Keep v.v, which the caller has just computed along with something else."""
+        self._squared = (weakref.ref(v), square)
 
     def combine(self, c: np.ndarray, A: Tensor, scale: float, v: Tensor) -> Tensor:
         """The vector c[0] A[0] + ... + c[r-1] A[r-1] + scale v."""
-        if A.device.type != "cpu":
-            return torch.addmv(v, A.T, torch.as_tensor(c, dtype=A.dtype, device=A.device), beta=scale)
-        rows = A.numpy()
-        with np.errstate(all="ignore"):
-            p = torch.from_numpy(c.astype(rows.dtype) @ rows)
-        return p.add_(v, alpha=scale)
+        weights = torch.as_tensor(c, dtype=A.dtype, device=A.device)
+        whole, count = _split(A.shape[1])
+        if not count:
+            return torch.addmv(v, A.T, weights, beta=scale)
+        out = torch.mul(v, scale)
+        out[:whole].view(count, 1, -1).baddbmm_(weights.expand(count, 1, -1), _blocks(A, whole, count))
+        if whole < A.shape[1]:
+            out[whole:].addmv_(A[:, whole:].T, weights)
+        return out
 
     def largest(self, v: Tensor) -> float:
         """The largest magnitude in v; NaN if v holds one."""
-        return float(torch.linalg.vector_norm(v, ord=float("inf"))) if v.numel() else 0.0
+        if not v.numel():
+            return 0.0
+        low, high = torch.aminmax(v)
+        return max(-low.item(), high.item())
+
+
+def _inner(A: Tensor, B: Sequence[Tensor]) -> Tensor:
+    b = B[0][None] if len(B) == 1 else torch.stack(tuple(B))
+    whole, count = _split(A.shape[1])
+    if not count:
+        return torch.mm(A, b.T).double()
+    out = torch.bmm(_blocks(b, whole, count), _blocks(A, whole, count).mT).sum(0, dtype=torch.float64)
+    if whole < A.shape[1]:
+        out += b[:, whole:] @ A[:, whole:].T
+    return out.T
+
+
+def _split(n: int) -> tuple[int, int]:
+    """How many of n columns fall into whole blocks, and how many blocks; none for short vectors."""
+    count = n // _BLOCK + (n > _BLOCK // 2)
+    return (n - n % count, count) if count > 1 else (0, 0)
+
+
+def _blocks(A: Tensor, whole: int, count: int) -> Tensor:
+    """The first columns of A [r, n] as a batch of matrices [r, block]; a view."""
+    return A[:, :whole].unflatten(1, (count, -1)).transpose(0, 1)

@@ -3,10 +3,15 @@
 from typing import NamedTuple
 
 import numpy as np
-from scipy.linalg import get_lapack_funcs
+import torch
+from scipy.linalg import get_blas_funcs, get_lapack_funcs
 
-# LAPACK itself: at these sizes SciPy's checks would cost more than the algebra.
-_sysv, _sycon, _pstrf, _trtrs = get_lapack_funcs(("sysv", "sycon", "pstrf", "trtrs"), dtype=np.float64)
+# NumPy's and SciPy's BLAS has a thread pool of its own, and a pool that waits for the cores that torch's pool is
+# spinning on costs 8 ms a call. Matrix products and factorisations therefore go through torch; these two routines,
+# which torch lacks or takes long to call, stay in one thread (sysv up to _ONE_THREAD rows).
+_sysv, _pstrf = get_lapack_funcs(("sysv", "pstrf"), dtype=np.float64)
+(_trsv,) = get_blas_funcs(("trsv",), dtype=np.float64)
+_ONE_THREAD = 32
 
 _EPS = float(np.finfo(float).eps)
 _RANK = 64 * _EPS
@@ -20,47 +25,59 @@ class Eigen(NamedTuple):
     vectors: np.ndarray
 
 
+def product(A: np.ndarray, B: np.ndarray) -> np.ndarray:
+    """A @ B for matrices."""
+    return torch.mm(torch.from_numpy(A), torch.from_numpy(B)).numpy()
+
+
 def solve_upper(R: np.ndarray, b: np.ndarray, transposed: bool = False) -> np.ndarray:
     """R^-1 b or R^-T b for the upper triangle R of a matrix; the rest of it is not read."""
-    return _trtrs(R, b, trans=int(transposed))[0]
+    return _trsv(R, b, trans=int(transposed))
 
 
-def solve_symmetric(M: np.ndarray, b: np.ndarray) -> np.ndarray:
-    """M^-1 b for a symmetric, indefinite and perhaps singular M; combinations M cannot see are left out."""
-    if not len(M):
-        return np.zeros_like(b)
-    size = np.sqrt(np.abs(M).max(axis=0))[:, None]
+def eigen(T: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Eigenvalues and eigenvectors of a symmetric matrix."""
+    w, V = torch.linalg.eigh(torch.from_numpy(T))
+    return w.numpy(), V.numpy()
+
+
+def invert(M: np.ndarray) -> np.ndarray:
+    """M^-1 for a symmetric, indefinite and perhaps singular M; combinations that M cannot see are left out."""
+    size = np.sqrt(np.abs(M).max(axis=0))
     size[size == 0] = 1.0
-    scaled = M / (size * size.T)  # so that "nearly singular" does not mean "badly scaled"
-    right = b.reshape(len(M), -1) / size
-    factors, pivots, x, info = _sysv(scaled, right, lower=1)
-    if info == 0:
-        rcond, _ = _sycon(factors, pivots, np.abs(scaled).sum(axis=0).max(), lower=1)
-        info = int(rcond < 16 * _EPS)
-    if info != 0:
-        e, V = np.linalg.eigh(scaled)
+    scale = np.outer(size, size)  # so that "nearly singular" does not mean "badly scaled"
+    scaled = M / scale
+    inverse, info = _inverse(scaled)
+    if info or not np.abs(inverse).max() < 1 / (64 * _EPS):  # the largest entry of `scaled` is 1
+        e, V = eigen(scaled)
         seen = np.abs(e) > _EPS**0.75 * np.abs(e).max()
-        x = V[:, seen] @ ((V[:, seen].T @ right) / e[seen, None])
-    return (x / size).reshape(b.shape)
+        inverse = product(V[:, seen] / e[seen], V[:, seen].T)
+    return inverse / scale
 
 
-def diagonalise(gamma: float, PsiPsi: np.ndarray, M: np.ndarray) -> Eigen:
+def _inverse(M: np.ndarray) -> tuple[np.ndarray, int]:
+    if len(M) <= _ONE_THREAD:
+        _, _, inverse, info = _sysv(M, np.eye(len(M)), lower=1)
+        return inverse, info
+    inverse, info = torch.linalg.inv_ex(torch.from_numpy(M))
+    return inverse.numpy(), int(info)
+
+
+def diagonalise(gamma: float, PsiPsi: np.ndarray, M_inverse: np.ndarray) -> Eigen:
     """The eigenvalues of B other than gamma (Brust, Erway and Marcia's partial decomposition, from Gram matrices).
 
     A pivoted Cholesky factorisation Psi'Psi = R'R finds an orthonormal basis Q = Psi R^-1 of the range, and
     Q'B Q = gamma I + R M^-1 R'. Psi may be rank deficient: columns that add nothing new are left out of the basis.
     """
     k = len(PsiPsi)
-    norms = np.sqrt(np.maximum(np.diag(PsiPsi), 0.0))
-    norms[norms == 0] = 1.0
-    U, pivots, rank, _ = _pstrf(PsiPsi / np.outer(norms, norms), tol=_RANK * k, lower=0)
+    norms = np.sqrt(PsiPsi.diagonal())
+    norms[~(norms > 0)] = 1.0
+    scale = np.outer(norms, norms)
+    U, pivots, rank, _ = _pstrf(PsiPsi / scale, tol=_RANK * k)
     pivots = pivots - 1
-    R = np.zeros((rank, k))
-    R[:, pivots] = np.triu(U[:rank])
-    R *= norms
-    T = R @ solve_symmetric(M, np.ascontiguousarray(R.T))
-    w, V = np.linalg.eigh(0.5 * (T + T.T))
-    basis = solve_upper(U[:rank, :rank], V)
+    R = torch.from_numpy(U[:rank]).triu_()
+    inner = torch.from_numpy((M_inverse * scale)[pivots[:, None], pivots])
+    w, V = torch.linalg.eigh(R @ inner @ R.T)
     vectors = np.zeros((k, rank))
-    vectors[pivots[:rank]] = basis / norms[pivots[:rank], None]
-    return Eigen(gamma + w, vectors)
+    vectors[pivots[:rank]] = torch.linalg.solve_triangular(R[:, :rank], V, upper=True).numpy()
+    return Eigen(gamma + w.numpy(), vectors / norms[:, None])

@@ -38,7 +38,7 @@ class Identity(Curvature):
         return g / self.gamma
 
     def spectrum(self, g: Tensor) -> Spectrum:
-        length = self.space.dot(g, g) ** 0.5
+        length = self.space.square(g) ** 0.5
         return Spectrum(np.array([self.gamma]), np.array([length]), lambda a: g * (a[0] / length))
 
     def matrix(self) -> Tensor:

@@ -12,21 +12,19 @@ import torch
 from torch import Tensor
 
 from signedstep.curvature.base import Curvature, refusal_threshold
-from signedstep.curvature.compact import diagonalise, solve_symmetric, solve_upper
+from signedstep.curvature.compact import diagonalise, invert, solve_upper
 from signedstep.curvature.gamma import Gamma
-from signedstep.curvature.pairs import NewPair, Pairs
+from signedstep.curvature.pairs import Grams, Pairs
 from signedstep.objective import Objective, Point
 from signedstep.space import Space
 from signedstep.spectrum import Spectrum
 
 
 class Compact(NamedTuple):
-    """B = gamma I + Psi M^-1 Psi', where Psi = S A + Y C."""
+    """B = gamma I + Psi M^-1 Psi', as far as small matrices know it."""
 
-    gamma: float
-    A: np.ndarray
-    C: np.ndarray
-    M: np.ndarray
+    PsiPsi: np.ndarray
+    M_inverse: np.ndarray
 
 
 class Limited(Curvature):
@@ -49,44 +47,53 @@ class Limited(Curvature):
         if pair is None:
             return False
         gamma = self.policy(1.0, pair.sy, pair.yy, self.gamma)
-        if self.refuses(pair, gamma):
+        grams = self.pairs.bordered(pair)
+        if not self.accepts(grams, gamma):
             return False
         self.gamma = gamma
-        self.pairs.store(pair)
+        self.pairs.store(pair, grams)
         return True
 
     @abstractmethod
-    def refuses(self, pair: NewPair, gamma: float) -> bool:
-        """Whether the pair would spoil the model."""
+    def accepts(self, grams: Grams, gamma: float) -> bool:
+        """Whether the model would be sound with the newest pair of these."""
 
     @abstractmethod
     def compact(self) -> Compact:
-        """The compact form of B."""
+        """The compact form of B; at least one pair has been learned."""
+
+    @abstractmethod
+    def onto(self, Sv: np.ndarray, Yv: np.ndarray) -> np.ndarray:
+        """Psi'v from S'v and Y'v."""
+
+    @abstractmethod
+    def spread(self, z: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """The coefficients of Psi z: it is S cs + Y cy."""
 
     def spectrum(self, g: Tensor) -> Spectrum:
-        gamma, A, C, M = self.compact()
-        SS, SY, YY = self.pairs.grams
-        seen = self.pairs.products(g)
-        PsiPsi = A.T @ SS @ A + A.T @ SY @ C + C.T @ SY.T @ A + C.T @ YY @ C
-        w, V = diagonalise(gamma, PsiPsi, M) if len(M) else (np.zeros(0), np.zeros((0, 0)))
-        SV, YV = A @ V, C @ V  # the eigenvectors are S SV + Y YV
-        c = SV.T @ seen.Sg + YV.T @ seen.Yg
+        seen = self.pairs.seen(g)
+        w, vectors = np.zeros(0), np.zeros((0, 0))
+        if self.learned:
+            w, vectors = diagonalise(self.gamma, *self.compact())
+        c = vectors.T @ self.onto(seen.Sg, seen.Yg)
         rest = seen.gg - float(c @ c)  # the gradient's part that the pairs have not seen; there B is gamma
         outside = rest**0.5 if rest > 64 * np.finfo(float).eps * seen.gg else 0.0
 
         def lift(a: np.ndarray) -> Tensor:
             scale = float(a[-1]) / outside if outside else 0.0
-            inside = a[:-1] - scale * c
-            return self.pairs.combine(SV @ inside, YV @ inside, scale, g)
+            cs, cy = self.spread(vectors @ (a[:-1] - scale * c))
+            return self.pairs.combine(cs, cy, scale, g)
 
-        return Spectrum(np.append(w, gamma), np.append(c, outside), lift)
+        return Spectrum(np.append(w, self.gamma), np.append(c, outside), lift)
 
     def matrix(self) -> Tensor:
-        gamma, A, C, M = self.compact()
-        rows = self.pairs.rows.double().cpu()
-        order = torch.tensor(self.pairs.order, dtype=torch.long)
-        Psi = rows[2 * order].T.numpy() @ A + rows[2 * order + 1].T.numpy() @ C
-        return torch.from_numpy(gamma * np.eye(len(Psi)) + Psi @ solve_symmetric(M, np.ascontiguousarray(Psi.T)))
+        n = self.pairs.rows.shape[1]
+        B = self.gamma * np.eye(n)
+        if self.learned:
+            S, Y = self.pairs.rows.double().numpy(force=True).reshape(-1, 2, n)[self.pairs.order].transpose(1, 0, 2)
+            Psi = self.onto(S, Y)
+            B += Psi.T @ self.compact().M_inverse @ Psi
+        return torch.from_numpy(B)
 
 
 class LBFGS(Limited):
@@ -94,25 +101,34 @@ class LBFGS(Limited):
 
     definite = True
 
-    def refuses(self, pair: NewPair, gamma: float) -> bool:
-        return not pair.sy > self.refusal * pair.yy**0.5
+    def accepts(self, grams: Grams, gamma: float) -> bool:
+        """s.y > r |s| |y|: positive curvature, not just rounding."""
+        return bool(grams.upper[-1, -1] > self.refusal * grams.YY[-1, -1] ** 0.5)
 
     def solve(self, g: Tensor) -> Tensor:
-        _, SY, YY = self.pairs.grams
-        seen, gamma = self.pairs.products(g), self.gamma
-        if not len(SY):
+        gamma = self.gamma
+        if not self.learned:
             return g / gamma
-        a = solve_upper(SY, seen.Sg)
-        b = solve_upper(SY, np.diag(SY) * a + (YY @ a - seen.Yg) / gamma, transposed=True)
+        seen, (_, _, upper, YY) = self.pairs.seen(g), self.pairs.grams
+        a = solve_upper(upper, seen.Sg)
+        b = solve_upper(upper, upper.diagonal() * a + (YY @ a - seen.Yg) / gamma, transposed=True)
         return self.pairs.combine(b, -a / gamma, 1 / gamma, g)
 
     def compact(self) -> Compact:
         """Their theorem 2.3, with Psi = [gamma S, Y]."""
-        SS, SY, _ = self.pairs.grams
-        k, L = len(SY), np.tril(SY, -1)
-        M = -np.block([[self.gamma * SS, L], [L.T, -np.diag(np.diag(SY))]])
-        zero, one = np.zeros((k, k)), np.eye(k)
-        return Compact(self.gamma, np.hstack((self.gamma * one, zero)), np.hstack((zero, one)), M)
+        self.pairs.track_s()
+        SS, lower, upper, YY = self.pairs.grams
+        D = np.diag(upper.diagonal())
+        L, SY = np.tril(lower, -1), np.triu(upper) + np.tril(lower, -1)
+        PsiPsi = np.block([[self.gamma**2 * SS, self.gamma * SY], [self.gamma * SY.T, YY]])
+        return Compact(PsiPsi, -invert(np.block([[self.gamma * SS, L], [L.T, -D]])))
+
+    def onto(self, Sv: np.ndarray, Yv: np.ndarray) -> np.ndarray:
+        return np.concatenate((self.gamma * Sv, Yv))
+
+    def spread(self, z: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        k = self.learned
+        return self.gamma * z[:k], z[k:]
 
 
 class LSR1(Limited):
@@ -120,37 +136,40 @@ class LSR1(Limited):
 
     definite = False
 
-    def refuses(self, pair: NewPair, gamma: float) -> bool:
-        """|s.(y - B s)| < r |s| |y - B s| for the B that the pair would be added to (Nocedal-Wright, equation 6.26).
+    def start(self, objective: Objective, at: Point) -> None:
+        super().start(objective, at)
+        self.pairs.track_s()
 
-        s.(y - B s) is the last pivot of M with the new pair, a Schur complement; y - B s = psi - Psi z.
+    def accepts(self, grams: Grams, gamma: float) -> bool:
+        """Whether |s.(y - B s)| >= r |s| |y - B s| for the B without the newest pair (Nocedal-Wright, equation 6.26).
+
+        With Psi and M of all pairs, the last column of M^-1 is (-z, 1)/pivot, where the pivot is s.(y - B s) and
+        Psi (-z, 1) is y - B s: one inverse tests the pair and serves the spectrum afterwards.
         """
-        dropped = int(len(self.pairs) == self.m)
-        SS, SY, YY = (gram[dropped:, dropped:] for gram in self.pairs.grams)
-        Ss, Ys, Sy, Yy = (column[dropped:] for column in pair[1:])
-        onto_s = Ys - gamma * Ss  # Psi's, then psi.s for the new pair itself
-        onto_psi = Yy - gamma * (Ys + Sy) + gamma * gamma * Ss
-        z = solve_symmetric(_middle(SS, SY, gamma), onto_s[:-1])
-        pivot = onto_s[-1] - onto_s[:-1] @ z
-        PsiPsi = YY - gamma * (SY + SY.T) + gamma * gamma * SS
-        residual = max(0.0, onto_psi[-1] - 2 * onto_psi[:-1] @ z + z @ PsiPsi @ z) ** 0.5
-        already_known = residual <= self.refusal * (pair.yy**0.5 + gamma)
-        return already_known or not abs(pivot) > self.refusal * residual
+        SS, lower, upper, YY = grams
+        PsiPsi = YY - gamma * (lower + upper) + gamma * gamma * SS
+        M_inverse = invert(lower - gamma * SS)
+        column, inverse_pivot = M_inverse[:, -1], abs(M_inverse[-1, -1])
+        residual = max(0.0, column @ PsiPsi @ column) ** 0.5  # |y - B s| / |pivot|
+        known = residual <= self.refusal * (YY[-1, -1] ** 0.5 + gamma) * inverse_pivot
+        if known or not self.refusal * residual < 1:
+            return False
+        self._compact = Compact(PsiPsi, M_inverse)
+        return True
 
     def solve(self, g: Tensor) -> Tensor:
-        _, SY, YY = self.pairs.grams
-        seen, gamma = self.pairs.products(g), self.gamma
-        R = np.triu(SY)
-        N = R + np.triu(SY, 1).T - YY / gamma  # R + R' - D - Y'Y/gamma, with the upper triangle R
-        z = solve_symmetric(N, seen.Sg - seen.Yg / gamma)
+        gamma = self.gamma
+        if not self.learned:
+            return g / gamma
+        seen, grams = self.pairs.seen(g), self.pairs.grams
+        z = invert(grams.upper - grams.YY / gamma) @ (seen.Sg - seen.Yg / gamma)
         return self.pairs.combine(z, -z / gamma, 1 / gamma, g)
 
     def compact(self) -> Compact:
-        SS, SY, _ = self.pairs.grams
-        one = np.eye(len(SY))
-        return Compact(self.gamma, -self.gamma * one, one, _middle(SS, SY, self.gamma))
+        return self._compact
 
+    def onto(self, Sv: np.ndarray, Yv: np.ndarray) -> np.ndarray:
+        return Yv - self.gamma * Sv
 
-def _middle(SS: np.ndarray, SY: np.ndarray, gamma: float) -> np.ndarray:
-    """M = D + L + L' - gamma S'S."""
-    return np.tril(SY) + np.tril(SY, -1).T - gamma * SS
+    def spread(self, z: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        return -self.gamma * z, z

@@ -1,9 +1,10 @@
 """The memory of limited-memory models: a ring of pairs (s, y) and their inner products.
 
-Long vectors are touched twice an iteration: one product of all stored rows with the new s, y and g, and one linear
-combination for the direction. Everything else is algebra on small float64 matrices, in chronological order.
+Long vectors are touched twice an iteration: one product of all stored rows with the few vectors that are new, and one
+linear combination for the direction. Everything else is algebra on small float64 matrices, in chronological order.
 """
 
+import math
 from typing import NamedTuple
 
 import numpy as np
@@ -13,23 +14,40 @@ from torch import Tensor
 from signedstep.objective import Point
 from signedstep.space import Space
 
+_CANCELLATION = 0.03
+"""Products with y = g - g_old may be taken from those with g and g_old unless |y| is below this part of |g|."""
+
+
+class Grams(NamedTuple):
+    """Inner products of k pairs, oldest first, as four symmetric k x k matrices.
+
+    S'Y = L + D + (R - D) is kept as two of them, which is how every formula uses it. SS and lower are only right
+    while products with s are tracked.
+    """
+
+    SS: np.ndarray
+    lower: np.ndarray
+    """L + D + L', the lower triangle of S'Y mirrored."""
+    upper: np.ndarray
+    """R + R' - D, the upper triangle of S'Y mirrored."""
+    YY: np.ndarray
+
 
 class NewPair(NamedTuple):
-    """A measured pair; each array has one entry for every stored pair, oldest first, and ends with the new pair."""
+    """A measured pair: its slot, its column in each of the four Gram matrices (ending with itself), s.g and y.g."""
 
     slot: int
-    Ss: np.ndarray
-    Ys: np.ndarray
-    Sy: np.ndarray
-    Yy: np.ndarray
+    columns: np.ndarray
+    sg: float
+    yg: float
 
     @property
     def sy(self) -> float:
-        return float(self.Sy[-1])
+        return float(self.columns[1, -1])
 
     @property
     def yy(self) -> float:
-        return float(self.Yy[-1])
+        return float(self.columns[3, -1])
 
 
 class Seen(NamedTuple):
@@ -51,69 +69,94 @@ class Pairs:
     def __init__(self, m: int, at: Point, space: Space):
         self.m, self.space = m, space
         self.rows = torch.empty(2 * (m + 1), at.x.numel(), dtype=at.x.dtype, device=at.x.device)
-        self._SS, self._SY, self._YY = np.zeros((3, m, m))
+        self._slots = self.rows.split(2)
+        self.grams = Grams(*np.zeros((4, 0, 0)))
         self.order: list[int] = []
         """The slots in use, oldest pair first."""
         self.spare = 0
+        self._tracks_s = False
         self._seen: Seen | None = None
 
     def __len__(self) -> int:
         return len(self.order)
 
-    @property
-    def grams(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """S'S, S'Y and Y'Y."""
-        k = len(self.order)
-        return self._SS[:k, :k], self._SY[:k, :k], self._YY[:k, :k]
-
     def measure(self, old: Point, new: Point) -> NewPair | None:
         """Put the step between two points into the spare slot, with its products; None if it is of no use."""
-        rows = self.rows[2 * self.spare : 2 * self.spare + 2]
-        torch.sub(new.x, old.x, out=rows[0])
-        torch.sub(new.g, old.g, out=rows[1])
-        used = self.rows[: 2 * (len(self.order) + 1)]
-        products = self.space.inner(used, (rows[0], rows[1], new.g)).reshape(-1, 2, 3)[[*self.order, self.spare]]
-        Sg, Yg = products[:, 0, 2], products[:, 1, 2]
-        length = products[-1, 0, 0] ** 0.5
-        if not (0 < length < np.inf and np.isfinite(products[-1]).all()):
-            rows.zero_()  # a zero coefficient does not silence NaN
+        pair = self._slots[self.spare]
+        s, y = pair.unbind()
+        torch.sub(new.x, old.x, out=s)
+        torch.sub(new.g, old.g, out=y)
+        (ss, sy, sg), (yy, yg) = self.space.dots(s, (s, y, new.g)), self.space.dots(y, (y, new.g))
+        if not (0 < ss < math.inf and math.isfinite(yy)):
+            pair.zero_()  # a zero coefficient does not silence NaN
             return None
-        rows.div_(length)
-        products[:, :, :2] /= length
-        products[-1] /= length
-        self._seen = Seen(new.g, Sg, Yg, self.space.dot(new.g, new.g))
-        (Ss, Ys), (Sy, Yy) = products[:, :, 0].T, products[:, :, 1].T
-        return NewPair(self.spare, Ss, Ys, Sy, Yy)
+        known = self._seen
+        difference = known is not None and known.g is old.g and yy > _CANCELLATION**2 * known.gg
+        vectors = [new.g, *([] if difference else [y]), *([s] if self._tracks_s else [])]
+        Sv, Yv = self._products(vectors)
+        columns = np.zeros((4, len(self.order) + 1))
+        if self._tracks_s:
+            columns[:2, :-1] = Sv[-1], Yv[-1]
+        columns[2:, :-1] = (Sv[0] - known.Sg, Yv[0] - known.Yg) if difference and known else (Sv[1], Yv[1])
+        columns[:, -1] = ss, sy, sy, yy
+        self._seen = Seen(new.g, Sv[0], Yv[0], self.space.square(new.g))
+        shrink = ss**-0.5
+        pair.mul_(shrink)
+        columns *= shrink
+        columns[:, -1] *= shrink
+        return NewPair(self.spare, columns, sg * shrink, yg * shrink)
 
-    def store(self, new: NewPair) -> None:
-        """Make the measured pair the newest one; a full ring drops its oldest, whose slot becomes the spare one."""
-        full = len(self.order) == self.m
-        self.order.append(new.slot)
-        self.spare = self.order.pop(0) if full else len(self.order)
-        first, k = int(full), len(self.order) - 1
-        for gram, row, column in (
-            (self._SS, new.Ss, new.Ss),
-            (self._SY, new.Ys, new.Sy),
-            (self._YY, new.Yy, new.Yy),
-        ):
-            if full:
-                gram[:-1, :-1] = gram[1:, 1:]
-            gram[k, : k + 1], gram[: k + 1, k] = row[first:], column[first:]
+    def bordered(self, pair: NewPair) -> Grams:
+        """The Gram matrices with the new pair as the newest, and without the oldest if the ring is full."""
+        drop = int(len(self.order) == self.m)
+        columns = pair.columns[:, drop:]
+        k = columns.shape[1]
+        grams = np.empty((4, k, k))
+        grams[:, -1, :] = grams[:, :, -1] = columns
+        for gram, old in zip(grams, self.grams, strict=True):
+            gram[:-1, :-1] = old[drop:, drop:]
+        return Grams(*grams)
+
+    def store(self, pair: NewPair, grams: Grams) -> None:
+        """Make the measured pair the newest; a full ring drops its oldest, whose slot becomes the spare one."""
+        self.grams = grams
+        self.order.append(pair.slot)
+        drop = len(self.order) > self.m
+        self.spare = self.order.pop(0) if drop else len(self.order)
         if self._seen:
-            self._seen = self._seen._replace(Sg=self._seen.Sg[first:], Yg=self._seen.Yg[first:])
+            g, Sg, Yg, gg = self._seen
+            self._seen = Seen(g, np.append(Sg[drop:], pair.sg), np.append(Yg[drop:], pair.yg), gg)
 
-    def products(self, g: Tensor) -> Seen:
+    def track_s(self) -> None:
+        """Keep S'S and the lower triangle of S'Y from now on, which only spectra need: one more column a pass."""
+        if not self._tracks_s:
+            self._tracks_s = True
+            S = [self._slots[slot][0] for slot in self.order]
+            if S:
+                SS, YS = self._products(S)
+                lower = np.tril(YS.T)
+                self.grams = self.grams._replace(SS=SS, lower=lower + np.tril(lower, -1).T)
+
+    def seen(self, g: Tensor) -> Seen:
         """S'g, Y'g and g.g; those of the newest point are known since its pair was measured."""
-        k = len(self.order)
         if self._seen is None or self._seen.g is not g:
-            used = self.rows[: 2 * (max(self.order, default=-1) + 1)]
-            Sg, Yg = self.space.inner(used, (g,)).reshape(-1, 2)[self.order].T
-            self._seen = Seen(g, Sg, Yg, self.space.dot(g, g))
-        return self._seen._replace(Sg=self._seen.Sg[:k], Yg=self._seen.Yg[:k])
+            (Sg,), (Yg,) = self._products([g])
+            self._seen = Seen(g, Sg, Yg, self.space.square(g))
+        return self._seen
 
     def combine(self, cs: np.ndarray, cy: np.ndarray, scale: float, g: Tensor) -> Tensor:
         """The vector S cs + Y cy + scale g."""
-        slots = max(self.order, default=-1) + 1
-        coefficients = np.zeros((slots, 2))
-        coefficients[self.order, 0], coefficients[self.order, 1] = cs, cy
-        return self.space.combine(coefficients.reshape(-1), self.rows[: 2 * slots], scale, g)
+        rows = self._used()
+        coefficients = np.zeros((len(rows) // 2, 2))
+        coefficients[self.order] = np.array((cs, cy)).T
+        return self.space.combine(coefficients.reshape(-1), rows, scale, g)
+
+    def _products(self, vectors: list[Tensor]) -> np.ndarray:
+        """S'v and Y'v of the stored pairs for each vector: [2, vectors, pairs]."""
+        if not self.order:
+            return np.zeros((2, len(vectors), 0))
+        return self.space.inner(self._used(), vectors).reshape(-1, 2, len(vectors))[self.order].transpose(1, 2, 0)
+
+    def _used(self) -> Tensor:
+        """The rows up to the last slot in use."""
+        return self.rows[: 2 * (max(self.order, default=-1) + 1)]

@@ -1,0 +1,133 @@
+"""Problems solved on the classical set of More, Garbow and Hillstrom, our methods and SciPy's side by side.
+
+A problem is solved when f is within `tau` (relative to the decrease from the start) of the least value that any of
+the compared solvers found, or of a published minimum. Evaluations of value and gradient are counted outside the
+solvers, which all get the same budget and no stopping test of their own.
+"""
+
+import argparse
+import math
+import warnings
+from collections.abc import Callable
+
+import numpy as np
+import scipy.optimize
+import torch
+
+import signedstep
+from classical_problems import Problem, problems
+
+
+class BudgetSpent(Exception):
+    """Raised by the counted objective to end a peer that has no limit on evaluations."""
+
+
+class Counted:
+    """Value and gradient of a problem as NumPy sees them; keeps the lowest finite value seen within the budget."""
+
+    def __init__(self, problem: Problem, dtype: torch.dtype, budget: int):
+        self.problem, self.dtype, self.budget = problem, dtype, budget
+        self.lowest: list[float] = []
+
+    def __call__(self, x: np.ndarray) -> tuple[float, np.ndarray]:
+        if len(self.lowest) >= self.budget:
+            raise BudgetSpent
+        leaf = torch.tensor(x, dtype=self.dtype, requires_grad=True)
+        value = self.problem.fun(leaf)
+        (g,) = torch.autograd.grad(value, leaf)
+        f = value.item()
+        best = self.lowest[-1] if self.lowest else math.inf
+        self.lowest.append(min(best, f) if math.isfinite(f) else best)
+        return f, g.numpy().astype(x.dtype)
+
+
+Solver = Callable[[Counted, np.ndarray], None]
+
+
+def ours(method: str, **options) -> Solver:
+    def run(fun: Counted, x0: np.ndarray) -> None:
+        options_ = {"gtol": 0, "maxfun": fun.budget, "maxiter": fun.budget, **options}
+        signedstep.minimize(fun, x0, method=method, jac=True, options=options_)
+
+    return run
+
+
+def scipys(method: str, **options) -> Solver:
+    def run(fun: Counted, x0: np.ndarray) -> None:
+        scipy.optimize.minimize(fun, x0, jac=True, method=method, options={"gtol": 0, "maxiter": fun.budget, **options})
+
+    return run
+
+
+def solvers(memory: int, names: list[str]) -> dict[str, Solver]:
+    table = {name: ours(name, history_size=memory) for name in names}
+    table["SciPy BFGS"] = scipys("BFGS")
+    table["SciPy L-BFGS-B"] = scipys("L-BFGS-B", maxcor=memory, ftol=0, maxfun=10**9)
+    return table
+
+
+def lowest_values(solver: Solver, problem: Problem, dtype: torch.dtype, budget: int) -> list[float]:
+    """The lowest value after each evaluation; the last is repeated if the solver stopped early."""
+    fun = Counted(problem, dtype, budget)
+    x0 = np.array(problem.start, dtype=np.float32 if dtype == torch.float32 else np.float64)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            solver(fun, x0)
+        except BudgetSpent:
+            pass
+        except Exception as error:  # a peer that crashes keeps what it reached, and is shown
+            print(f"  {problem.name}: {type(error).__name__}: {error}")
+    return fun.lowest
+
+
+def evaluations_to_solve(lowest: list[float], f0: float, targets: list[float], tau: float) -> float:
+    for count, f in enumerate(lowest, start=1):
+        if any(f - target <= tau * max(f0 - target, 0.0) for target in targets):
+            return count
+    return math.inf
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--budget", type=int, default=1000, help="evaluations per problem")
+    parser.add_argument("--tau", type=float, nargs="+", default=[1e-3, 1e-6, 1e-10])
+    parser.add_argument("--memory", type=int, default=10, help="history size of limited-memory methods")
+    parser.add_argument("--dtype", default="float64", choices=["float32", "float64"])
+    default = [name for name in signedstep.methods() if "/" in name and not name.startswith("gd/")]
+    parser.add_argument("--methods", nargs="+", default=["auto", "gd", *default])
+    parser.add_argument("--details", action="store_true", help="evaluations per problem at the second tau")
+    args = parser.parse_args()
+
+    dtype, chosen = getattr(torch, args.dtype), problems()
+    table = solvers(args.memory, args.methods)
+    runs = {
+        name: [lowest_values(solver, problem, dtype, args.budget) for problem in chosen]
+        for name, solver in table.items()
+    }
+    print(f"{len(chosen)} problems, {args.budget} evaluations, m = {args.memory}, {args.dtype}")
+    print(
+        f"{'solved to':20} "
+        + " ".join(f"{tau:>8.0e}" for tau in args.tau)
+        + f"   median evaluations to {args.tau[1]:.0e}"
+    )
+    costs = {}
+    for name, lows in runs.items():
+        costs[name] = [
+            [
+                evaluations_to_solve(low, low[0], [p.minimum, *p.minima], tau)
+                for p, low in zip(chosen, lows, strict=True)
+            ]
+            for tau in args.tau
+        ]
+        solved = [sum(map(math.isfinite, cost)) for cost in costs[name]]
+        median = np.median(costs[name][1])
+        print(f"{name:20} " + " ".join(f"{count:8d}" for count in solved) + f"   {median:8.0f}")
+    if args.details:
+        print("\n" + " " * 28 + " ".join(f"{name[:12]:>12}" for name in runs))
+        for i, problem in enumerate(chosen):
+            print(f"{problem.name[:24]:24}{len(problem.start):3d} " + " ".join(f"{costs[n][1][i]:12.0f}" for n in runs))
+
+
+if __name__ == "__main__":
+    main()
