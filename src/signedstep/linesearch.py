@@ -78,7 +78,7 @@ class Wolfe:
     c2: float = 0.9
     curvature: str = "strong"
     max_step: float = 1e10
-    max_evals: int = 20
+    max_evals: int = 30
     rounding: float = 8 * 2.0**-52
     narrow: float = 1e-10
     """Relative width at which an interval counts as exhausted."""
@@ -91,7 +91,7 @@ class Wolfe:
         _check_limits(self.max_step, self.max_evals)
 
     def __call__(self, phi: Phi, f0: float, slope0: float, t0: float, budget: float = math.inf) -> Found:
-        trials = _Trials(phi, f0, slope0, self.rounding)
+        trials = _Trials(phi, f0, slope0, t0, self.rounding)
         if not slope0 < 0:
             return trials.ended(Status.NOT_DESCENT)
         # Minimise psi(t) = phi(t) - tilt t phi'(0) first: its minimisers satisfy sufficient decrease. The paper's
@@ -99,17 +99,17 @@ class Wolfe:
         always = self.curvature == "paper"
         tilt = max(self.c1, self.c2 / 2) if always else self.c1
         tilted = True
-        best, other = Sample(0.0, f0, slope0), None
+        best, other = Sample(0.0, 0.0, slope0), None
         widths = (math.inf, math.inf)
         t = min(t0, self.max_step)
         for _ in range(int(min(self.max_evals, budget))):
             now = trials(t)
-            if now.finite and self._decreases(now, f0, slope0):
+            if now.finite and self._decreases(now, slope0):
                 if self._curved(now.slope, slope0):
                     return trials.accepted(now, self.c1, Status.WOLFE, Status.APPROXIMATE_WOLFE)
                 if t == self.max_step and now.slope < self.c2 * slope0:
                     return trials.ended(Status.MAX_STEP)
-            below = now.f <= f0 + tilt * t * slope0
+            below = now.f <= tilt * t * slope0
             if below and now.slope >= 0 and not always:
                 tilted = False
             line = tilt * slope0 if always or (tilted and not below) else 0.0
@@ -121,10 +121,12 @@ class Wolfe:
                 if width >= 0.66 * widths[0] or not min(best.t, other.t) < t < max(best.t, other.t):
                     t = 0.5 * (best.t + other.t)
                 widths = (widths[1], width)
-        return trials.ended(Status.MAX_SEARCH)
+            if t in (best.t, now.t):  # nowhere left to go in this precision
+                return trials.ended(Status.MAX_STEP if other is None else Status.NARROW)
+        return trials.ended(Status.WALL if other and not other.finite else Status.MAX_SEARCH)
 
-    def _decreases(self, now: Sample, f0: float, slope0: float) -> bool:
-        return now.f <= f0 + self.c1 * now.t * slope0
+    def _decreases(self, now: Sample, slope0: float) -> bool:
+        return now.f <= self.c1 * now.t * slope0
 
     def _curved(self, slope: float, slope0: float) -> bool:
         if self.curvature == "strong":
@@ -140,7 +142,7 @@ class Armijo:
 
     c1: float = 1e-4
     max_step: float = 1e10
-    max_evals: int = 20
+    max_evals: int = 30
     rounding: float = 8 * 2.0**-52
 
     def __post_init__(self) -> None:
@@ -149,24 +151,29 @@ class Armijo:
         _check_limits(self.max_step, self.max_evals)
 
     def __call__(self, phi: Phi, f0: float, slope0: float, t0: float, budget: float = math.inf) -> Found:
-        trials = _Trials(phi, f0, slope0, self.rounding)
+        trials = _Trials(phi, f0, slope0, t0, self.rounding)
         if not slope0 < 0:
             return trials.ended(Status.NOT_DESCENT)
         t = min(t0, self.max_step)
         for _ in range(int(min(self.max_evals, budget))):
             now = trials(t)
-            if now.f <= f0 + self.c1 * t * slope0:
+            if now.f <= self.c1 * t * slope0:
                 return trials.accepted(now, self.c1, Status.ARMIJO, Status.APPROXIMATE_ARMIJO)
-            excess = now.f - f0 - t * slope0  # the minimiser of the parabola through phi(0), phi'(0), phi(t)
+            excess = now.f - t * slope0  # the minimiser of the parabola through phi(0), phi'(0), phi(t)
             parabola = -0.5 * slope0 * t * t / excess if math.isfinite(excess) else 0.1 * t
             t = min(max(parabola, 0.1 * t), 0.5 * t)
         return trials.ended(Status.MAX_SEARCH)
 
 
 class _Trials:
-    """Counts the trials of one search, makes them safe and remembers the lowest."""
+    """Counts the trials of one search, makes them safe and remembers the lowest.
 
-    def __init__(self, phi: Phi, f0: float, slope0: float, rounding: float):
+    The samples it gives are relative to phi(0), so that small differences are not lost in a large value.
+    """
+
+    def __init__(self, phi: Phi, f0: float, slope0: float, t0: float, rounding: float):
+        if not t0 > 0:
+            raise ValueError(f"the first trial step t0 must be positive, got {t0!r}")
         self.phi, self.f0, self.slope0 = phi, f0, slope0
         self.noise = rounding * abs(f0)
         self.lowest = Sample(0.0, f0, slope0)
@@ -176,7 +183,7 @@ class _Trials:
         self.error: Exception | None = None
 
     def __call__(self, t: float) -> Sample:
-        """phi at t; differences below rounding are replaced by what the slopes say."""
+        """phi(t) - phi(0) and phi'(t); a difference below rounding is replaced by what the slopes say."""
         self.evals += 1
         try:
             f, slope = self.phi(t)
@@ -188,14 +195,15 @@ class _Trials:
         self.measured = f
         if f < self.lowest.f:
             self.lowest = Sample(t, f, slope)
-        if abs(f - self.f0) <= self.noise:
+        by_slopes = 0.5 * t * (self.slope0 + slope)
+        if abs(f - self.f0) <= self.noise and abs(by_slopes) <= 100 * self.noise:
             self.drowned = True
-            f = self.f0 + 0.5 * t * (self.slope0 + slope)
-        return Sample(t, f, slope)
+            return Sample(t, by_slopes, slope)
+        return Sample(t, f - self.f0, slope)
 
     def accepted(self, now: Sample, c1: float, exact: Status, approximate: Status) -> Found:
         """The newest trial, which satisfies the conditions, by its measured value or by the approximate test."""
-        holds = self.measured <= self.f0 + c1 * now.t * self.slope0
+        holds = self.measured - self.f0 <= c1 * now.t * self.slope0
         return Found(now.t, self.measured, now.slope, self.evals, exact if holds else approximate, self.error)
 
     def ended(self, reason: Status) -> Found:

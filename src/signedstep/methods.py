@@ -24,7 +24,7 @@ class Settings:
     c1: float = 1e-4
     c2: float = 0.9
     condition: str = "strong"
-    max_linesearch: int = 20
+    max_linesearch: int = 30
     delta: float | None = None
     on_failure: str | None = None
 

@@ -48,5 +48,5 @@ def damp(w: np.ndarray, c: np.ndarray, floor: float) -> np.ndarray:
 def _level(w: np.ndarray, floor: float) -> float:
     """The smallest eigenvalue allowed; infinite eigenvalues (a singular inverse) do not count."""
     magnitudes = np.abs(w[np.isfinite(w)])
-    largest = float(magnitudes.max()) if magnitudes.size else 1.0
+    largest = float(magnitudes.max(initial=0.0)) or 1.0
     return floor * largest or np.finfo(float).tiny

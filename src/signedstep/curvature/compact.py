@@ -41,18 +41,19 @@ def eigen(T: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return w.numpy(), V.numpy()
 
 
-def invert(M: np.ndarray) -> np.ndarray:
-    """M^-1 for a symmetric, indefinite and perhaps singular M; combinations that M cannot see are left out."""
+def invert(M: np.ndarray) -> tuple[np.ndarray, bool]:
+    """M^-1 for a symmetric, indefinite M, and whether it is regular; if not, the part that M cannot see is left out."""
     size = np.sqrt(np.abs(M).max(axis=0))
     size[size == 0] = 1.0
     scale = np.outer(size, size)  # so that "nearly singular" does not mean "badly scaled"
     scaled = M / scale
     inverse, info = _inverse(scaled)
-    if info or not np.abs(inverse).max() < 1 / (64 * _EPS):  # the largest entry of `scaled` is 1
+    regular = not info and bool(np.abs(inverse).max() < 1 / (64 * _EPS))  # the largest entry of `scaled` is 1
+    if not regular:
         e, V = eigen(scaled)
         seen = np.abs(e) > _EPS**0.75 * np.abs(e).max()
         inverse = product(V[:, seen] / e[seen], V[:, seen].T)
-    return inverse / scale
+    return inverse / scale, regular
 
 
 def _inverse(M: np.ndarray) -> tuple[np.ndarray, int]:

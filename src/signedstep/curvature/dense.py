@@ -31,11 +31,19 @@ class Dense(Curvature):
         if not 0 < length < float("inf"):
             return False
         s, y = s / length, y / length  # both updates are invariant to the length of the pair
-        gamma = None if self.learned else self.policy(1.0, float(s @ y), float(y @ y), 1.0)
-        factors = self.correction(s, y, y / gamma if gamma else self.H @ y)
+        if self.learned:
+            return self._correct(s, y, self.H @ y)
+        return any(
+            self._correct(s, y, y / gamma, gamma)
+            for gamma in self.policy.candidates(1.0, float(s @ y), float(y @ y), previous=1.0)
+        )
+
+    def _correct(self, s: Tensor, y: Tensor, Hy: Tensor, gamma: float | None = None) -> bool:
+        """Add the correction for a pair to H, or to I/gamma; False if it is refused."""
+        factors = self.correction(s, y, Hy)
         if factors is None:
             return False
-        if gamma:
+        if gamma is not None:
             self.H.zero_().diagonal().fill_(1 / gamma)
         U, K = factors
         self.H.addmm_(U @ K, U.T)

@@ -47,3 +47,11 @@ class Gamma:
         except ZeroDivisionError:
             return previous
         return gamma if gamma > 0 and math.isfinite(gamma) else previous
+
+    def candidates(self, ss: float, sy: float, yy: float, previous: float) -> tuple[float, ...]:
+        """gamma, and half of it where the rule is only a guess.
+
+        SR1 cannot learn a pair that gamma I explains by accident (in one dimension "norm" always does).
+        """
+        gamma = self(ss, sy, yy, previous)
+        return (gamma,) if self.rule == "identity" else (gamma, gamma / 2)

@@ -46,13 +46,13 @@ class Limited(Curvature):
         pair = self.pairs.measure(old, new)
         if pair is None:
             return False
-        gamma = self.policy(1.0, pair.sy, pair.yy, self.gamma)
         grams = self.pairs.bordered(pair)
-        if not self.accepts(grams, gamma):
-            return False
-        self.gamma = gamma
-        self.pairs.store(pair, grams)
-        return True
+        for gamma in self.policy.candidates(1.0, pair.sy, pair.yy, self.gamma):
+            if self.accepts(grams, gamma):
+                self.gamma = gamma
+                self.pairs.store(pair, grams)
+                return True
+        return False
 
     @abstractmethod
     def accepts(self, grams: Grams, gamma: float) -> bool:
@@ -76,6 +76,8 @@ class Limited(Curvature):
         if self.learned:
             w, vectors = diagonalise(self.gamma, *self.compact())
         c = vectors.T @ self.onto(seen.Sg, seen.Yg)
+        if len(w) == g.numel():
+            return Spectrum(w, c, lambda a: self.pairs.combine(*self.spread(vectors @ a), 0.0, g))
         rest = seen.gg - float(c @ c)  # the gradient's part that the pairs have not seen; there B is gamma
         outside = rest**0.5 if rest > 64 * np.finfo(float).eps * seen.gg else 0.0
 
@@ -121,7 +123,7 @@ class LBFGS(Limited):
         D = np.diag(upper.diagonal())
         L, SY = np.tril(lower, -1), np.triu(upper) + np.tril(lower, -1)
         PsiPsi = np.block([[self.gamma**2 * SS, self.gamma * SY], [self.gamma * SY.T, YY]])
-        return Compact(PsiPsi, -invert(np.block([[self.gamma * SS, L], [L.T, -D]])))
+        return Compact(PsiPsi, -invert(np.block([[self.gamma * SS, L], [L.T, -D]]))[0])
 
     def onto(self, Sv: np.ndarray, Yv: np.ndarray) -> np.ndarray:
         return np.concatenate((self.gamma * Sv, Yv))
@@ -148,11 +150,11 @@ class LSR1(Limited):
         """
         SS, lower, upper, YY = grams
         PsiPsi = YY - gamma * (lower + upper) + gamma * gamma * SS
-        M_inverse = invert(lower - gamma * SS)
+        M_inverse, regular = invert(lower - gamma * SS)
         column, inverse_pivot = M_inverse[:, -1], abs(M_inverse[-1, -1])
         residual = max(0.0, column @ PsiPsi @ column) ** 0.5  # |y - B s| / |pivot|
-        known = residual <= self.refusal * (YY[-1, -1] ** 0.5 + gamma) * inverse_pivot
-        if known or not self.refusal * residual < 1:
+        known = residual <= 8 * self.refusal * (YY[-1, -1] ** 0.5 + gamma) * inverse_pivot
+        if not regular or known or not self.refusal * residual < 1:
             return False
         self._compact = Compact(PsiPsi, M_inverse)
         return True
@@ -162,7 +164,8 @@ class LSR1(Limited):
         if not self.learned:
             return g / gamma
         seen, grams = self.pairs.seen(g), self.pairs.grams
-        z = invert(grams.upper - grams.YY / gamma) @ (seen.Sg - seen.Yg / gamma)
+        N_inverse, _ = invert(grams.upper - grams.YY / gamma)
+        z = N_inverse @ (seen.Sg - seen.Yg / gamma)
         return self.pairs.combine(z, -z / gamma, 1 / gamma, g)
 
     def compact(self) -> Compact:

@@ -133,8 +133,8 @@ class Pairs:
             self._tracks_s = True
             S = [self._slots[slot][0] for slot in self.order]
             if S:
-                SS, YS = self._products(S)
-                lower = np.tril(YS.T)
+                SS, SY = self._products(S)
+                lower = np.tril(SY)
                 self.grams = self.grams._replace(SS=SS, lower=lower + np.tril(lower, -1).T)
 
     def seen(self, g: Tensor) -> Seen:

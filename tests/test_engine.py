@@ -1,0 +1,349 @@
+"""Every curvature model with every globalization on the one engine: what a step promises, checked from outside."""
+
+import math
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from torch import Tensor
+
+import signedstep
+from conftest import convex, evaluated, indefinite, network, rosenbrock
+from signedstep.curvature import SR1, Gamma
+from signedstep.engine import Engine, Tolerances
+from signedstep.globalization import Direction, Raw
+from signedstep.linesearch import Armijo, Signed, Wolfe
+from signedstep.methods import build
+from signedstep.objective import Point
+from signedstep.space import Space
+from signedstep.spectrum import Spectrum
+from signedstep.status import Status
+
+METHODS = [name for name in signedstep.methods() if "/" in name]
+GLOBAL = ["gd", *(name for name in METHODS if name not in ("sr1/wolfe", "lsr1/wolfe") and not name.startswith("gd/"))]
+"""The methods with a promise to converge from every point; on multiples of the identity all rules are one."""
+
+
+def double_well(x: Tensor) -> Tensor:
+    """A saddle between two valleys."""
+    return (x[0] ** 2 - 1) ** 2 + 10 * (x[1] - 0.5 * x[0]) ** 2
+
+
+def saddle(x: Tensor) -> Tensor:
+    """The saddle of the design: minima at (+-1, 0)."""
+    return x[0] ** 4 / 4 - x[0] ** 2 / 2 + x[1] ** 2 / 2
+
+
+def rational(x: Tensor) -> Tensor:
+    return (x**2 / (1 + x**2)).sum() + 0.01 * (x**2).sum() + torch.sin(3 * x).sum()
+
+
+loss, weights = network()
+PROBLEMS = {
+    "rosenbrock": (rosenbrock, torch.tensor([-1.2, 1.0] * 5, dtype=torch.float64)),
+    "double-well": (double_well, torch.tensor([0.05, 1.0], dtype=torch.float64)),
+    "saddle": (saddle, torch.tensor([0.1, 1e-3], dtype=torch.float64)),
+    "rational": (rational, torch.linspace(-3, 3, 7, dtype=torch.float64)),
+    "indefinite": (indefinite(12), torch.full((12,), 0.3, dtype=torch.float64)),
+    "network": (loss, weights),
+}
+
+
+def run(method: str, problem: str, **options):
+    fun, x0 = PROBLEMS[problem]
+    return signedstep.minimize(fun, x0, method=method, options={"maxiter": 60, "return_all": True, **options})
+
+
+@pytest.mark.parametrize("problem", PROBLEMS)
+@pytest.mark.parametrize("method", METHODS)
+def test_every_step_satisfies_what_it_claims(method, problem):
+    """The Wolfe+- conditions of the paper's appendix, recomputed from the iterates alone."""
+    fun, _ = PROBLEMS[problem]
+    result = run(method, problem)
+    c1, c2 = 1e-4, 0.9
+    before = evaluated(fun, result.allvecs[0])
+    for record, x in zip(result.history, result.allvecs[1:], strict=True):
+        after = evaluated(fun, x)
+        step = after.x - before.x
+        slope0, slope = float(before.g @ step), float(after.g @ step)  # along alpha p: scaled by |alpha|, sign fixed
+        assert record.f == pytest.approx(after.f, rel=1e-12, abs=1e-300)
+        assert record.grad_norm == pytest.approx(float(after.g.norm()), rel=1e-9, abs=1e-300)
+        if record.alpha:
+            assert slope0 < 0, "a step goes downhill, whatever the sign of alpha"
+            assert math.copysign(1, record.alpha) == math.copysign(1, record.cosine)
+            assert abs(record.cosine) == pytest.approx(
+                -slope0 / float(before.g.norm() * step.norm()), rel=1e-3, abs=1e-9
+            )
+        rounding = 1e-9 * abs(slope0) + 1e-14 * abs(before.f)
+        if record.status is Status.WOLFE:
+            assert after.f <= before.f + c1 * slope0 + rounding
+            assert abs(slope) <= c2 * abs(slope0) + rounding
+        elif record.status is Status.APPROXIMATE_WOLFE:
+            assert abs(after.f - before.f) <= 1e-13 * abs(before.f) + 1e-300
+            assert slope <= (2 * c1 - 1) * slope0 + rounding
+            assert abs(slope) <= c2 * abs(slope0) + rounding
+        else:
+            assert not record.status.ok
+            assert after.f <= before.f
+        before = after
+
+
+@pytest.mark.parametrize("problem", PROBLEMS)
+@pytest.mark.parametrize("method", GLOBAL)
+def test_methods_with_a_promise_keep_it(method, problem):
+    """They descend at every iteration and reach a stationary point, unless plain gradient descent runs out of time."""
+    result = run(method, problem, maxiter=3000, return_all=False)
+    assert result.fun < evaluated(*PROBLEMS[problem]).f
+    assert result.success or method == "gd", (method, problem, result.message)
+
+
+@pytest.mark.parametrize("condition", ["strong", "weak", "paper"])
+def test_the_curvature_condition_is_an_option(condition):
+    result = run("sr1/wolfe+-", "network", condition=condition)
+    fun, _ = PROBLEMS["network"]
+    signs = set()
+    for record, x, y in zip(result.history, result.allvecs, result.allvecs[1:], strict=False):
+        if record.status is Status.WOLFE:
+            slope0, slope = (float(evaluated(fun, z).g @ (y - x)) for z in (x, y))
+            signs.add(slope > 0)
+            assert slope >= 0.9 * slope0 - 1e-12
+            assert condition != "strong" or abs(slope) <= 0.9 * abs(slope0) + 1e-12
+            assert condition != "paper" or slope <= 1e-12 * abs(slope0)
+    assert (True in signs) == (condition != "paper")
+
+
+class Negated(Raw):
+    """Wolfe+- with every direction turned round before the search."""
+
+    def propose(self, g, B) -> Direction:
+        p, slope, length, natural = super().propose(g, B)
+        return Direction(-p, -slope, length, natural)
+
+
+@pytest.mark.parametrize("method", ["sr1/wolfe+-", "lsr1/wolfe+-", "lbfgs/wolfe+-", "bfgs/wolfe+-", "gd/wolfe+-"])
+@pytest.mark.parametrize("problem", ["network", "rosenbrock"])
+def test_negating_the_direction_negates_alpha_and_nothing_else(method, problem):
+    fun, x0 = PROBLEMS[problem]
+    engines = []
+    for negate in (False, True):
+        space = Space()
+        parts = build(method, x0, space, {})
+        search = parts.globalization.search  # type: ignore[attr-defined]
+        how = Negated(search, 1e-12, space) if negate else Raw(search, 1e-12, space)
+        objective = lambda x: evaluated(fun, x)  # noqa: E731
+        engines.append(Engine(objective, x0.clone(), parts.curvature, how, space, Tolerances(gtol=0)))
+    plain, negated = engines
+    for _ in range(40):
+        a, b = plain.step(), negated.step()
+        assert torch.equal(plain.at.x, negated.at.x)
+        assert (a.f, a.grad_norm, a.evals, a.learned) == (b.f, b.grad_norm, b.evals, b.learned)
+        assert (a.alpha, a.cosine) == (-b.alpha, -b.cosine)
+        if plain.status is not Status.RUNNING:
+            break
+
+
+@pytest.mark.parametrize("problem", ["rosenbrock", "network"])
+def test_positive_steps_stall_and_signed_steps_converge(problem):
+    """The paper's claims (a) and (b)."""
+    positive = run("sr1/wolfe", problem, maxiter=2000, return_all=False)
+    signed = run("sr1/wolfe+-", problem, maxiter=2000, return_all=False)
+    assert positive.status is Status.NOT_DESCENT
+    assert not positive.success
+    assert signed.success
+    assert (signed.history.alpha < 0).any()
+    assert signed.fun < positive.fun
+
+
+@given(seed=st.integers(0, 10**6), method=st.sampled_from(["sr1/wolfe+-", "lsr1/wolfe+-", "lsr1/flip", "gd/wolfe"]))
+def test_proposition_1(seed, method):
+    """Each iteration decreases f by at least c cos^2 |g|^2 with c = c1 (1 - c2)/L, where L is known: sines."""
+    generator = torch.Generator().manual_seed(seed)
+    A = torch.randn(6, 6, generator=generator, dtype=torch.float64)
+    x0 = torch.randn(6, generator=generator, dtype=torch.float64)
+    lipschitz = float(torch.linalg.matrix_norm(A, 2) ** 2) + 0.1
+    fun = lambda x: torch.sin(A @ x).sum() + 0.05 * x @ x  # noqa: E731
+    history = signedstep.minimize(fun, x0, method=method, options={"maxiter": 40}).history
+    f = np.concatenate(([history.f0], history.f))
+    grad_norm = np.concatenate(([history.grad_norm0], history.grad_norm))[:-1]
+    certain = np.array([status is Status.WOLFE for status in history.status], dtype=bool)
+    promised = 1e-4 * (1 - 0.9) / lipschitz * history.cosine**2 * grad_norm**2
+    assert (f[:-1] - f[1:] >= promised - 1e-14 * np.abs(f[:-1]))[certain].all()
+    assert f[0] - f[-1] >= promised[certain].sum() - 1e-12
+
+
+class Orthogonal(SR1):
+    """A model whose direction is orthogonal to the gradient, which Proposition 1 forbids."""
+
+    def solve(self, g: Tensor) -> Tensor:
+        return torch.stack((-g[1], g[0]))
+
+
+class OrthogonalAndBlind(Orthogonal):
+    """One whose spectrum is of no use either."""
+
+    def spectrum(self, g: Tensor) -> Spectrum:
+        return Spectrum(np.array([math.nan]), np.array([1.0]), lambda a: g * math.nan)
+
+
+@pytest.mark.parametrize("model", [Orthogonal, OrthogonalAndBlind])
+def test_cosine_safeguard(model):
+    """|cos| < delta is replaced by the flipped direction, and that, if need be, by the gradient."""
+    space = Space()
+    how = Raw(Signed(Wolfe()), 1e-10, space)
+    objective = lambda x: evaluated(double_well, x)  # noqa: E731
+    x0 = torch.tensor([0.5, 1.0], dtype=torch.float64)
+    engine = Engine(objective, x0, model(Gamma("norm")), how, space, Tolerances())
+    for _ in range(300):
+        record = engine.step()
+        assert abs(record.cosine) >= 1e-10
+        if engine.status is not Status.RUNNING:
+            break
+    assert engine.status is Status.GRADIENT
+
+
+def first_trials(method: str, problem: str, **options) -> list[tuple[float, float, float]]:
+    """For each iteration after the first: alpha, length of the first trial step and of the step before."""
+    fun, x0 = PROBLEMS[problem]
+    space = Space()
+    parts = build(method, x0, space, options)
+    trials: list[Tensor] = []
+
+    def objective(x: Tensor) -> Point:
+        trials.append(x)
+        return evaluated(fun, x)
+
+    engine = Engine(objective, x0.clone(), parts.curvature, parts.globalization, space, Tolerances())
+    found, last = [], math.nan
+    for _ in range(40):
+        at, count = engine.at.x, len(trials)
+        record = engine.step()
+        if engine.status is not Status.RUNNING:
+            break
+        found.append((record.alpha, float((trials[count] - at).norm()), last))
+        last = float((engine.at.x - at).norm())
+    return found[1:]
+
+
+def test_first_trial_after_a_flip_has_the_length_of_the_last_step():
+    flipped = [(trial, last) for alpha, trial, last in first_trials("sr1/wolfe+-", "network") if alpha < 0]
+    assert flipped
+    for trial, last in flipped:
+        assert trial == pytest.approx(last, rel=1e-9)
+
+
+def test_first_step_does_not_depend_on_the_units_of_f_beyond_length_one():
+    fun, x0 = PROBLEMS["indefinite"]
+    for scale in (1e-8, 1.0, 1e8):
+        trials: list[Tensor] = []
+
+        def objective(x: Tensor, scale: float = scale, trials: list[Tensor] = trials) -> Point:
+            trials.append(x)
+            return evaluated(lambda z: scale * fun(z), x)
+
+        space = Space()
+        parts = build("lsr1", x0, space, {})
+        engine = Engine(objective, x0.clone(), parts.curvature, parts.globalization, space, Tolerances(gtol=0))
+        size = engine.grad_norm
+        engine.step()
+        assert float((trials[1] - x0).norm()) == pytest.approx(min(1.0, size), rel=1e-9)
+
+
+@pytest.mark.parametrize(("policy", "status"), [("stop", Status.NO_LOWER_POINT), ("restart", Status.GRADIENT)])
+def test_policy_after_a_failed_search(policy, status):
+    """A model that lies about every direction: stopping says so, restarting from the identity still converges."""
+
+    class Liar(SR1):
+        """Its direction climbs a cliff in both senses as soon as it has learned something."""
+
+        def solve(self, g: Tensor) -> Tensor:
+            return super().solve(g) if self.learned == 0 else torch.stack((-g[1] + 1e-3 * g[0], g[0])) * 1e12
+
+    space = Space()
+    objective = lambda x: evaluated(convex(2), x)  # noqa: E731
+    how = Raw(Armijo(max_evals=3), 1e-14, space)
+    x0 = torch.tensor([1.0, 2.0], dtype=torch.float64)
+    engine = Engine(objective, x0, Liar(Gamma("norm")), how, space, Tolerances(), policy)
+    best = engine.at.f
+    for _ in range(2000):
+        engine.step()
+        assert engine.at.f <= best
+        best = engine.at.f
+        if engine.status is not Status.RUNNING:
+            break
+    assert engine.status is status
+
+
+def test_unknown_policy_is_named():
+    with pytest.raises(ValueError, match="on_failure.*'explode'"):
+        signedstep.minimize(rosenbrock, torch.zeros(2), options={"on_failure": "explode"})
+
+
+@pytest.mark.parametrize("method", GLOBAL)
+def test_both_precisions(method, dtype):
+    x0 = torch.tensor([-1.2, 1.0], dtype=dtype)
+    result = signedstep.minimize(rosenbrock, x0, method=method, options={"gtol": 1e-3, "maxiter": 3000})
+    assert result.x.dtype == dtype
+    assert result.success or method == "gd"
+    assert result.fun < 2e-4
+
+
+def test_damping_is_the_same_from_the_small_and_the_large_matrix():
+    cheap, expensive = (run(f"lsr1/{how}", "network", maxiter=15) for how in ("damp", "damp-dense"))
+    assert cheap.history.f == pytest.approx(expensive.history.f, rel=1e-6)
+
+
+@pytest.mark.parametrize("rule", ["flip", "clip", "damp"])
+def test_memory_larger_than_the_problem_gives_the_dense_method(rule):
+    """L-SR1 with all pairs and dense SR1 with the same gamma walk together while the model is well conditioned."""
+    options = {"gamma": "identity", "floor": 1e-3, "maxiter": 6, "history_size": 30}
+    dense, limited = (run(f"{model}/{rule}", "indefinite", **options) for model in ("sr1", "lsr1"))
+    for a, b in zip(dense.allvecs, limited.allvecs, strict=True):
+        assert float((a - b).norm()) < 1e-8
+
+
+def test_rotations_do_not_change_the_iterates():
+    """f(Q x) from Q'x0 goes through Q'x: all of it is Euclidean geometry."""
+    Q, _ = torch.linalg.qr(torch.randn(12, 12, generator=torch.Generator().manual_seed(1), dtype=torch.float64))
+    fun, x0 = PROBLEMS["indefinite"]
+    for method in ("lsr1/wolfe+-", "lsr1/flip", "sr1/damp", "lbfgs"):
+        options = {"maxiter": 8, "return_all": True}
+        plain = signedstep.minimize(fun, x0, method=method, options=options)
+        turned = signedstep.minimize(lambda x: fun(Q @ x), Q.T @ x0, method=method, options=options)
+        for a, b in zip(plain.allvecs, turned.allvecs, strict=True):
+            assert float((a - Q @ b).norm()) < 1e-7
+
+
+def test_two_passes_over_the_history():
+    """Per iteration: one product of the stored rows with at most two new vectors, and one combination."""
+
+    class Counting(Space):
+        products: list[int] = []  # noqa: RUF012
+        combinations = 0
+
+        def inner(self, A, B):
+            if len(A) > 2:
+                self.products.append(len(B))
+            return super().inner(A, B)
+
+        def combine(self, c, A, scale, v):
+            Counting.combinations += 1
+            return super().combine(c, A, scale, v)
+
+    fun, x0 = PROBLEMS["network"]
+    for method in ("lsr1/flip", "lsr1/wolfe+-", "lbfgs/wolfe"):
+        space = Counting()
+        parts = build(method, x0, space, {"history_size": 8})
+        engine = Engine(
+            lambda x: evaluated(fun, x), x0.clone(), parts.curvature, parts.globalization, space, Tolerances()
+        )
+        for _ in range(12):
+            engine.step()
+        Counting.products.clear()
+        Counting.combinations = 0
+        for _ in range(20):
+            engine.step()
+        assert len(Counting.products) == 20
+        assert max(Counting.products) <= 3
+        assert Counting.combinations == 20

@@ -1,0 +1,57 @@
+"""The layers of docs/design.md: each module imports only what is left of it."""
+
+import ast
+from pathlib import Path
+
+import pytest
+
+SOURCE = Path(__file__).parent.parent / "src" / "signedstep"
+LAYERS = [
+    {"status", "space"},
+    {"history", "spectrum", "interpolate"},
+    {"linesearch", "objective"},
+    {"curvature"},
+    {"globalization"},
+    {"engine"},
+    {"methods"},
+    {"minimize"},
+]
+MODULES = sorted(SOURCE.rglob("*.py"))
+
+
+def layer(module: str) -> int:
+    return next(i for i, names in enumerate(LAYERS) if module in names)
+
+
+def imports(path: Path, *, inside_functions: bool) -> set[str]:
+    """The modules that a file imports, at its top level or anywhere."""
+    tree = ast.parse(path.read_text())
+    nodes = ast.walk(tree) if inside_functions else tree.body
+    found = set()
+    for node in nodes:
+        if isinstance(node, ast.ImportFrom) and node.module:
+            found |= {f"{node.module}.{alias.name}" for alias in node.names} | {node.module}
+        elif isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+    return found
+
+
+@pytest.mark.parametrize("path", [p for p in MODULES if p != SOURCE / "__init__.py"], ids=lambda p: p.stem)
+def test_modules_import_only_lower_layers(path):
+    own = path.relative_to(SOURCE).parts[0].removesuffix(".py")
+    used = {name.split(".")[1] for name in imports(path, inside_functions=True) if name.startswith("signedstep.")}
+    known = set().union(*LAYERS)
+    assert own in known, f"{own} has no place in LAYERS"
+    for module in (used & known) - {own}:
+        assert layer(module) < layer(own), f"{own} imports {module}"
+
+
+@pytest.mark.parametrize("path", MODULES, ids=lambda p: p.stem)
+def test_no_plotting_or_data_frames_at_import(path):
+    roots = {name.split(".")[0] for name in imports(path, inside_functions=False)}
+    assert not roots & {"matplotlib", "pandas"}
+
+
+def test_line_searches_do_not_know_torch():
+    for name in ("linesearch", "interpolate", "status"):
+        assert not {"torch", "numpy"} & imports(SOURCE / f"{name}.py", inside_functions=True)
