@@ -1,0 +1,48 @@
+"""The code in the documentation runs, and prints what the documentation says."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+import signedstep
+from signedstep.methods import CURVATURES, GLOBALIZATIONS
+
+ROOT = Path(__file__).parent.parent
+PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
+
+
+def blocks(page: Path, language: str) -> list[str]:
+    return re.findall(rf"```{language}\n(.*?)```", page.read_text(), re.DOTALL)
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if blocks(page, "python")], ids=lambda page: page.name)
+def test_python_blocks_run_in_order(page):
+    names: dict = {}
+    for block in blocks(page, "python"):
+        exec(compile(block, str(page), "exec"), names)
+
+
+def test_the_first_example_prints_what_it_says(capsys):
+    code, printed = blocks(ROOT / "README.md", "python")[0], blocks(ROOT / "README.md", "text")[0]
+    exec(compile(code, "README.md", "exec"), {})
+    shown = [re.split(r"f = ", line)[0] + line.partition("steps.")[2] for line in printed.splitlines()]
+    got = [re.split(r"f = ", line)[0] + line.partition("steps.")[2] for line in capsys.readouterr().out.splitlines()]
+    assert got == shown
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_links_between_pages_lead_somewhere(page):
+    for target in re.findall(r"\]\(([^)#:]+)\)", page.read_text()):
+        assert (page.parent / target).exists(), target
+
+
+def test_the_readme_names_every_part():
+    text = (ROOT / "README.md").read_text()
+    for name in (*CURVATURES, *GLOBALIZATIONS):
+        assert f"`{name}`" in text, name
+
+
+def test_methods_are_described():
+    for name, text in signedstep.methods().items():
+        assert len(text) > 10, name
