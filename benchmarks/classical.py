@@ -1,8 +1,7 @@
 """Problems solved on the classical set of More, Garbow and Hillstrom, our methods and SciPy's side by side.
 
-A problem is solved when f is within `tau` (relative to the decrease from the start) of the least value that any of
-the compared solvers found, or of a published minimum. Evaluations of value and gradient are counted outside the
-solvers, which all get the same budget and no stopping test of their own.
+A problem is solved when f - f* <= tau (f(x0) - f*) for a published local minimum f*. Evaluations of value and gradient
+are counted outside the solvers, which all get the same budget and no stopping test of their own.
 """
 
 import argparse
@@ -18,7 +17,7 @@ import signedstep
 from classical_problems import Problem, problems
 
 
-class BudgetSpent(Exception):
+class BudgetSpentError(Exception):
     """Raised by the counted objective to end a peer that has no limit on evaluations."""
 
 
@@ -31,7 +30,7 @@ class Counted:
 
     def __call__(self, x: np.ndarray) -> tuple[float, np.ndarray]:
         if len(self.lowest) >= self.budget:
-            raise BudgetSpent
+            raise BudgetSpentError
         leaf = torch.tensor(x, dtype=self.dtype, requires_grad=True)
         value = self.problem.fun(leaf)
         (g,) = torch.autograd.grad(value, leaf)
@@ -67,25 +66,24 @@ def solvers(memory: int, names: list[str]) -> dict[str, Solver]:
 
 
 def lowest_values(solver: Solver, problem: Problem, dtype: torch.dtype, budget: int) -> list[float]:
-    """The lowest value after each evaluation; the last is repeated if the solver stopped early."""
+    """The lowest value after each evaluation, of which there may be fewer than the budget."""
     fun = Counted(problem, dtype, budget)
     x0 = np.array(problem.start, dtype=np.float32 if dtype == torch.float32 else np.float64)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:
             solver(fun, x0)
-        except BudgetSpent:
+        except BudgetSpentError:
             pass
         except Exception as error:  # a peer that crashes keeps what it reached, and is shown
             print(f"  {problem.name}: {type(error).__name__}: {error}")
     return fun.lowest
 
 
-def evaluations_to_solve(lowest: list[float], f0: float, targets: list[float], tau: float) -> float:
-    for count, f in enumerate(lowest, start=1):
-        if any(f - target <= tau * max(f0 - target, 0.0) for target in targets):
-            return count
-    return math.inf
+def evaluations_to_solve(problem: Problem, lowest: list[float], tau: float) -> float:
+    """How many evaluations it took to solve a problem; infinite if it was not."""
+    targets = [best + tau * max(lowest[0] - best, 0.0) for best in (problem.minimum, *problem.minima)]
+    return next((count for count, f in enumerate(lowest, start=1) if f <= max(targets)), math.inf)
 
 
 def main() -> None:
@@ -96,7 +94,6 @@ def main() -> None:
     parser.add_argument("--dtype", default="float64", choices=["float32", "float64"])
     default = [name for name in signedstep.methods() if "/" in name and not name.startswith("gd/")]
     parser.add_argument("--methods", nargs="+", default=["auto", "gd", *default])
-    parser.add_argument("--details", action="store_true", help="evaluations per problem at the second tau")
     args = parser.parse_args()
 
     dtype, chosen = getattr(torch, args.dtype), problems()

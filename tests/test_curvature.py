@@ -1,5 +1,7 @@
 """Curvature models against dense references written from the textbook, not from our code."""
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 import torch
@@ -32,13 +34,13 @@ def textbook(kind: str, pairs: list[tuple[Tensor, Tensor]], gamma: float) -> Ten
 
 
 def differences(points: list[Point]) -> list[tuple[Tensor, Tensor]]:
-    return [(b.x - a.x, b.g - a.g) for a, b in zip(points, points[1:], strict=False)]
+    return [(b.x - a.x, b.g - a.g) for a, b in pairwise(points)]
 
 
 def taught(model: Curvature, points: list[Point]) -> Curvature:
     """The model after all steps of a path, every one of which it must accept."""
     model.start(lambda x: points[0], points[0])
-    for old, new in zip(points, points[1:], strict=False):
+    for old, new in pairwise(points):
         assert model.update(old, new)
     return model
 
@@ -259,7 +261,7 @@ def test_products_by_difference_agree_with_fresh_ones():
     run = taught(LSR1(5, GAMMA, Space()), points)
     fresh = LSR1(5, GAMMA, Space())
     fresh.start(lambda x: points[0], points[0])
-    for old, new in zip(points, points[1:], strict=False):
+    for old, new in pairwise(points):
         copy = Point(old.x.clone(), old.f, old.g.clone())
         assert fresh.update(copy, Point(new.x.clone(), new.f, new.g.clone()))
     for a, b in zip(run.pairs.grams, fresh.pairs.grams, strict=True):
@@ -283,7 +285,7 @@ def test_more_memory_than_dimensions(kind, n):
     points = path(function(kind, n, seed=3), n, 12)
     model = LIMITED[kind](20, Gamma("norm"), Space())
     model.start(lambda x: points[0], points[0])
-    for old, new in zip(points, points[1:], strict=False):
+    for old, new in pairwise(points):
         model.update(old, new)
     assert model.learned > 0
     assert torch.isfinite(model.solve(points[-1].g)).all()
@@ -296,7 +298,7 @@ def test_bfgs_stays_positive_definite():
     points = path(indefinite(8), 8, 20)
     for model in (LBFGS(6, Gamma("yy/sy"), Space()), BFGS(Gamma("yy/sy"))):
         model.start(lambda x: points[0], points[0])
-        verdicts = {model.update(old, new) for old, new in zip(points, points[1:], strict=False)}
+        verdicts = {model.update(old, new) for old, new in pairwise(points)}
         assert verdicts == {True, False}
         assert torch.linalg.eigvalsh(model.matrix()).min() > 0
 

@@ -276,7 +276,7 @@ def test_policy_after_a_failed_search(policy, status):
 
 
 def test_unknown_policy_is_named():
-    with pytest.raises(ValueError, match="on_failure.*'explode'"):
+    with pytest.raises(ValueError, match=r"on_failure.*'explode'"):
         signedstep.minimize(rosenbrock, torch.zeros(2), options={"on_failure": "explode"})
 
 

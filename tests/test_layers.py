@@ -7,7 +7,7 @@ import pytest
 
 SOURCE = Path(__file__).parent.parent / "src" / "signedstep"
 LAYERS = [
-    {"status", "space"},
+    {"status", "space", "checks"},
     {"history", "spectrum", "interpolate"},
     {"linesearch", "objective"},
     {"curvature"},

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from signedstep.checks import check_at_least_zero, check_choice
 from signedstep.curvature import Curvature
 from signedstep.globalization import Globalization, Step
 from signedstep.history import Record
@@ -19,6 +20,8 @@ from signedstep.space import Space
 from signedstep.status import Status
 
 ON_FAILURE = ("restart", "stop")
+_UNBOUNDED = 3
+"""Longest steps in a row, each 1e10 times its first trial, after which f counts as unbounded below."""
 
 
 @dataclass(frozen=True)
@@ -34,9 +37,7 @@ class Tolerances:
 
     def __post_init__(self) -> None:
         for name in ("gtol", "ftol", "xtol"):
-            value = getattr(self, name)
-            if not value >= 0:
-                raise ValueError(f"{name} must not be negative, got {value!r}")
+            check_at_least_zero(name, getattr(self, name))
 
 
 class Engine:
@@ -52,16 +53,16 @@ class Engine:
         tolerances: Tolerances,
         on_failure: str = "restart",
     ):
-        if on_failure not in ON_FAILURE:
-            raise ValueError(f"on_failure must be one of {ON_FAILURE}, got {on_failure!r}")
+        check_choice("on_failure", on_failure, ON_FAILURE)
         self.objective, self.curvature, self.globalization = objective, curvature, globalization
         self.space, self.tolerances, self.on_failure = space, tolerances, on_failure
         self.at = objective(x0)
         self.evals, self.k, self.scale = 1, 0, math.nan
         self.grad_norm = self._norm(self.at)
         self.error: Exception | None = None
-        """The last exception that a trial point raised."""
+        """What a trial point of the last iteration raised."""
         self.status = self._test_start()
+        self._longest = 0
         self._stall = _Stall(self.at.f, self.grad_norm, torch.finfo(x0.dtype).eps)
         curvature.start(objective, self.at)
 
@@ -71,7 +72,7 @@ class Engine:
         step, evals = self._propose(budget)
         self.k += 1
         self.evals += evals
-        self.error = step.error or self.error
+        self.error = step.error
         learned = False
         if step.point is not None:
             old, self.at, self.scale = self.at, step.point, step.scale
@@ -108,20 +109,24 @@ class Engine:
     def _test_start(self) -> Status:
         if not (math.isfinite(self.at.f) and math.isfinite(self.grad_norm)):
             return Status.BAD_START
-        return Status.GRADIENT if self._flat() else Status.RUNNING
+        return self._test_gradient()
 
-    def _flat(self) -> bool:
-        return self.grad_norm == 0 or self.space.largest(self.at.g) <= self.tolerances.gtol  # the norm may underflow
+    def _test_gradient(self) -> Status:
+        if self.space.largest(self.at.g) <= self.tolerances.gtol:
+            return Status.GRADIENT
+        return Status.RUNNING if self.grad_norm > 0 else Status.STALLED  # its square underflows
 
     def _test(self, old: Point, step: Step) -> Status:
         ftol, xtol = self.tolerances.ftol, self.tolerances.xtol
-        if self._flat():
-            return Status.GRADIENT
+        flat = self._test_gradient()
+        if flat is not Status.RUNNING:
+            return flat
         if ftol and old.f - self.at.f <= ftol * max(abs(old.f), abs(self.at.f)):
             return Status.DECREASE
         if xtol and self.scale <= xtol * math.sqrt(self.space.dots(self.at.x, (self.at.x,))[0]):
             return Status.STEP
-        if step.status is Status.MAX_STEP:
+        self._longest = self._longest + 1 if step.status is Status.MAX_STEP else 0
+        if self._longest >= _UNBOUNDED:
             return Status.UNBOUNDED
         return Status.STALLED if self._stall.sees(self.at.f, self.grad_norm) else Status.RUNNING
 

@@ -4,6 +4,7 @@ All of them go along a line. They differ in the direction: raw, or made from the
 """
 
 import math
+import sys
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import NamedTuple
@@ -138,8 +139,7 @@ def _first_trial(way: Direction, scale: float) -> float:
     """1 where the model says so; else, as after a flip or a restart, the length of the last step."""
     if way.natural:
         return 1.0
-    length = scale if scale > 0 else min(1.0, way.length)
-    return length / way.length
+    return max((scale if scale > 0 else 1.0) / way.length, sys.float_info.min)
 
 
 class _Line:
@@ -155,8 +155,8 @@ class _Line:
         point = self.objective(self._x(t))
         self.newest = (t, point)
         slope, square = self.space.dots(point.g, (self.p, point.g))
-        if not math.isfinite(square):  # a gradient with NaN where p is 0 has a finite slope
-            return math.nan, math.nan
+        if not (math.isfinite(point.f) and math.isfinite(slope) and math.isfinite(square)):
+            return math.nan, math.nan  # a gradient with NaN where p is 0 has a finite slope, but no finite square
         self.space.remember(point.g, square)
         if point.f < self.lowest[1]:
             self.lowest = (t, point.f, point.g)

@@ -77,7 +77,9 @@ class Wolfe:
     c1: float = 1e-4
     c2: float = 0.9
     curvature: str = "strong"
-    max_step: float = 1e10
+    max_step: float = math.inf
+    max_growth: float = 1e10
+    """The longest step as a multiple of the first trial; the smaller of both limits counts."""
     max_evals: int = 30
     rounding: float = 8 * 2.0**-52
     narrow: float = 1e-10
@@ -101,19 +103,20 @@ class Wolfe:
         tilted = True
         best, other = Sample(0.0, 0.0, slope0), None
         widths = (math.inf, math.inf)
-        t = min(t0, self.max_step)
+        limit = min(self.max_step, self.max_growth * t0)
+        t = min(t0, limit)
         for _ in range(int(min(self.max_evals, budget))):
             now = trials(t)
             if now.finite and self._decreases(now, slope0):
                 if self._curved(now.slope, slope0):
                     return trials.accepted(now, self.c1, Status.WOLFE, Status.APPROXIMATE_WOLFE)
-                if t == self.max_step and now.slope < self.c2 * slope0:
+                if t == limit and now.slope < self.c2 * slope0:
                     return trials.ended(Status.MAX_STEP)
             below = now.f <= tilt * t * slope0
             if below and now.slope >= 0 and not always:
                 tilted = False
             line = tilt * slope0 if always or (tilted and not below) else 0.0
-            t, best, other = trial_step(best, other, now, line, self.max_step)
+            t, best, other = trial_step(best, other, now, line, limit)
             if other is not None:
                 width = abs(other.t - best.t)
                 if width <= self.narrow * max(best.t, other.t):
@@ -141,7 +144,7 @@ class Armijo:
     """Backtracking to sufficient decrease, phi(t) <= phi(0) + c1 t phi'(0), by safeguarded interpolation."""
 
     c1: float = 1e-4
-    max_step: float = 1e10
+    max_step: float = math.inf
     max_evals: int = 30
     rounding: float = 8 * 2.0**-52
 
@@ -179,7 +182,7 @@ class _Trials:
         self.lowest = Sample(0.0, f0, slope0)
         self.measured = f0
         self.evals = 0
-        self.drowned = False
+        self.drowned = self.blocked = False
         self.error: Exception | None = None
 
     def __call__(self, t: float) -> Sample:
@@ -191,6 +194,7 @@ class _Trials:
             self.error = error
             f = slope = math.nan
         if not (math.isfinite(f) and math.isfinite(slope)):
+            self.blocked = True
             return Sample(t, math.inf, math.nan)
         self.measured = f
         if f < self.lowest.f:
@@ -211,6 +215,7 @@ class _Trials:
         low = self.lowest
         if low.t == 0 and reason is not Status.NOT_DESCENT:
             reason = Status.STALLED if self.drowned else Status.NO_LOWER_POINT
+            reason = Status.WALL if self.blocked else reason
         return Found(low.t, low.f, low.slope, self.evals, reason, self.error)
 
 

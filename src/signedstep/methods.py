@@ -8,9 +8,10 @@ import torch
 from torch import Tensor
 
 from signedstep import spectrum
+from signedstep.checks import check_choice, check_count, check_fraction
 from signedstep.curvature import BFGS, LBFGS, LSR1, SR1, Curvature, Gamma, Identity
 from signedstep.globalization import Globalization, Modified, ModifiedDense, Raw
-from signedstep.linesearch import Signed, Wolfe
+from signedstep.linesearch import CURVATURE_CONDITIONS, Signed, Wolfe
 from signedstep.space import Space
 
 
@@ -29,12 +30,14 @@ class Settings:
     on_failure: str | None = None
 
     def __post_init__(self) -> None:
-        if self.history_size < 1:
-            raise ValueError(f"history_size must be at least 1, got {self.history_size!r}")
-        if self.floor is not None and not 0 <= self.floor < 1:
-            raise ValueError(f"floor must be in [0, 1), got {self.floor!r}")
-        if self.delta is not None and not 0 <= self.delta < 1:
-            raise ValueError(f"delta must be in [0, 1), got {self.delta!r}")
+        check_count("history_size", self.history_size, least=1)
+        check_count("max_linesearch", self.max_linesearch, least=1)
+        check_fraction("c1", self.c1)
+        check_fraction("c2", self.c2)
+        check_choice("condition", self.condition, CURVATURE_CONDITIONS)
+        for name in ("floor", "delta"):
+            if getattr(self, name) is not None:
+                check_fraction(name, getattr(self, name))
 
 
 class Model(NamedTuple):
@@ -66,14 +69,14 @@ CURVATURES: dict[str, Model] = {
     "sr1": Model("dense symmetric rank one", lambda o, gamma, space: SR1(gamma), "wolfe+-", "norm", 1e-14),
     "lbfgs": Model(
         "limited-memory BFGS",
-        lambda o, gamma, space: LBFGS(o.history_size, gamma, space),
+        lambda o, gamma, space: LBFGS(int(o.history_size), gamma, space),
         "wolfe",
         "yy/sy",
         1e-14,
     ),
     "lsr1": Model(
         "limited-memory symmetric rank one",
-        lambda o, gamma, space: LSR1(o.history_size, gamma, space),
+        lambda o, gamma, space: LSR1(int(o.history_size), gamma, space),
         "flip",
         "0.1*norm",
         1e-3,
@@ -132,10 +135,13 @@ def methods() -> dict[str, str]:
     return names
 
 
-def full_name(name: str, n: int, history_size: int) -> str:
+def full_name(name: str | None, n: int, history_size: int) -> str:
     """The full name of a method for n unknowns: `auto` resolved, the default globalization added."""
+    if name is None:
+        name = "auto"
     if not isinstance(name, str):
         raise TypeError(f"method must be a name such as 'lsr1/wolfe+-', got {name!r}")
+    name = name.lower()
     curvature, slash, globalization = (auto(n, history_size) if name == "auto" else name).partition("/")
     model = CURVATURES.get(curvature)
     if model is None or (slash and globalization not in GLOBALIZATIONS):
@@ -146,7 +152,7 @@ def full_name(name: str, n: int, history_size: int) -> str:
     return f"{curvature}/{globalization if slash else model.globalization}"
 
 
-def build(name: str, x0: Tensor, space: Space, options: Mapping[str, Any]) -> Method:
+def build(name: str | None, x0: Tensor, space: Space, options: Mapping[str, Any]) -> Method:
     """The parts of a method, shaped by options (the fields of `Settings`) and by size and precision of x0."""
     settings = Settings(**options)
     name = full_name(name, x0.numel(), settings.history_size)
@@ -166,4 +172,9 @@ def build(name: str, x0: Tensor, space: Space, options: Mapping[str, Any]) -> Me
     delta = eps ** (2 / 3) if settings.delta is None else settings.delta
     # A positive-only search over an indefinite model is what the paper shows to fail; let it, unless told otherwise.
     default = "stop" if globalization == "wolfe" and not B.definite else "restart"
-    return Method(name, B, strategy.make(floor, search, delta, space), settings.on_failure or default)
+    return Method(
+        name,
+        B,
+        strategy.make(floor, search, delta, space),
+        default if settings.on_failure is None else settings.on_failure,
+    )

@@ -12,6 +12,7 @@ import torch
 from scipy.optimize import OptimizeResult, OptimizeWarning
 from torch import Tensor
 
+from signedstep.checks import check_count
 from signedstep.engine import Engine, Tolerances
 from signedstep.history import History
 from signedstep.methods import Settings, build, full_name
@@ -29,12 +30,11 @@ class Result(OptimizeResult):
     """SciPy's OptimizeResult with `history`; `status` is a `Status`, `success` tells whether a test of it holds."""
 
 
-@torch.no_grad()
 def minimize(
     fun: Callable,
     x0: Any,
-    args: tuple = (),
-    method: str = "auto",
+    args: Any = (),
+    method: str | None = "auto",
     jac: Any = None,
     hess: Any = None,
     hessp: Any = None,
@@ -84,7 +84,7 @@ def minimize(
     _warn_unknown(options)
     _warn_unused(hess=hess, hessp=hessp)
     args = args if isinstance(args, tuple) else (args,)
-    _check_callables(fun, jac, callback)
+    _check_callables(fun, jac, callback, isinstance(x0, Tensor))
 
     start, front = _start(x0)
     space = Space()
@@ -92,7 +92,7 @@ def minimize(
     make = TorchObjective if isinstance(x0, Tensor) else NumpyObjective
     objective = make(fun, jac, args, front.shape)
     tolerances = Tolerances(**_pick(options, _TOLERANCES))
-    limits = _Limits(options.get("maxiter"), options.get("maxfun"), start.numel())
+    limits = _Limits(options.get("maxiter"), options.get("maxfun"), start.numel(), objective.cost)
     engine = Engine(objective, start, parts.curvature, parts.globalization, space, tolerances, parts.on_failure)
 
     history = History(engine.at.f, engine.grad_norm)
@@ -145,7 +145,7 @@ def _start(x0: Any) -> tuple[Tensor, _Front]:
     """x0 as a flat floating-point vector of our own."""
     is_torch = isinstance(x0, Tensor)
     try:
-        x = x0.detach() if is_torch else torch.from_numpy(np.atleast_1d(np.array(x0)))
+        x = x0.detach() if is_torch else torch.from_numpy(_native(np.atleast_1d(np.array(x0))))
     except (TypeError, ValueError):
         raise TypeError(f"x0 must be an array of numbers or a torch tensor, got {x0!r}") from None
     if not x.is_floating_point() and not x.is_complex():
@@ -157,26 +157,31 @@ def _start(x0: Any) -> tuple[Tensor, _Front]:
     return x.reshape(-1).clone(), _Front(tuple(x.shape), is_torch)
 
 
+def _native(array: np.ndarray) -> np.ndarray:
+    """The array in the byte order of this machine."""
+    return array.astype(array.dtype.newbyteorder("="), copy=False)
+
+
 class _Limits:
     """maxiter and maxfun, checked and with their defaults."""
 
-    def __init__(self, maxiter: Any, maxfun: Any, n: int):
-        self.maxiter = max(1000, 200 * n) if maxiter is None else _count("maxiter", maxiter)
-        self.maxfun = math.inf if maxfun is None else _count("maxfun", maxfun)
+    def __init__(self, maxiter: Any, maxfun: Any, n: int, cost: int):
+        self.maxiter = max(1000, 200 * n) if maxiter is None else _limit("maxiter", maxiter)
+        self.maxfun = math.inf if maxfun is None else _limit("maxfun", maxfun)
+        self.cost = cost
 
     def status(self, iterations: int, evals: int) -> Status:
         if iterations >= self.maxiter:
             return Status.MAXITER
-        return Status.MAXFUN if evals >= self.maxfun else Status.RUNNING
+        return Status.MAXFUN if self.remaining(evals) < 1 else Status.RUNNING
 
     def remaining(self, evals: int) -> float:
-        return self.maxfun - evals
+        """How many points may still be evaluated."""
+        return math.inf if self.maxfun == math.inf else (self.maxfun - evals) // self.cost
 
 
-def _count(name: str, value: Any) -> float:
-    if isinstance(value, bool) or not isinstance(value, int | float | np.number) or not value >= 0:
-        raise ValueError(f"{name} must be a number that is not negative, got {value!r}")
-    return float(value)
+def _limit(name: str, value: Any) -> float:
+    return math.inf if value == math.inf else check_count(name, value, least=0)
 
 
 def _result(engine: Engine, front: _Front, status: Status, evals: int, history: History) -> Result:
@@ -201,13 +206,21 @@ def _result(engine: Engine, front: _Front, status: Status, evals: int, history: 
 
 def _asks_to_stop(callback: Callable, front: _Front, engine: Engine) -> bool:
     try:
-        if "intermediate_result" in inspect.signature(callback).parameters:
+        if _wants_result(callback):
             callback(intermediate_result=Result(x=front.give(engine.at.x), fun=engine.at.f, nit=engine.k))
         else:
             callback(front.give(engine.at.x))
     except StopIteration:
         return True
     return False
+
+
+def _wants_result(callback: Callable) -> bool:
+    """SciPy's rule: the only parameter is called intermediate_result."""
+    try:
+        return set(inspect.signature(callback).parameters) == {"intermediate_result"}
+    except ValueError:  # built-in functions may have no signature
+        return False
 
 
 def _display(name: str, result: Result) -> None:
@@ -237,10 +250,12 @@ def _warn_unused(**given: Any) -> None:
             warnings.warn(f"{name} is not used by this method", OptimizeWarning, stacklevel=3)
 
 
-def _check_callables(fun: Any, jac: Any, callback: Any) -> None:
+def _check_callables(fun: Any, jac: Any, callback: Any, torch_front: bool) -> None:
     if not callable(fun):
         raise TypeError(f"fun must be callable, got {fun!r}")
-    if not (callable(jac) or jac in (True, False, None) or jac in _DIFFERENCES):
-        raise ValueError(f"jac must be callable, True, None or one of {_DIFFERENCES}, got {jac!r}")
+    known = callable(jac) or jac is None or isinstance(jac, bool)
+    if not (known or (isinstance(jac, str) and jac in _DIFFERENCES and not torch_front)):
+        differences = "None (autograd)" if torch_front else f"None or one of {_DIFFERENCES} (finite differences)"
+        raise ValueError(f"jac must be callable, True, {differences}, got {jac!r}")
     if callback is not None and not callable(callback):
         raise TypeError(f"callback must be callable, got {callback!r}")

@@ -1,6 +1,6 @@
 """Objectives: a flat vector in, value and gradient out. The only autograd of the package is here."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -26,60 +26,70 @@ class Objective(Protocol):
 class TorchObjective:
     """A function of a torch tensor; its gradient comes from autograd unless `jac` provides it."""
 
-    def __init__(self, fun: Callable, jac: Any, args: tuple, shape: Sequence[int]):
-        self.fun, self.jac, self.args, self.shape = fun, jac, args, tuple(shape)
+    cost = 1
+
+    def __init__(self, fun: Callable, jac: Any, args: tuple, shape: tuple[int, ...]):
+        self.fun, self.jac, self.args, self.shape = fun, jac, args, shape
         self.evals = 0
 
     @torch.enable_grad()
     def __call__(self, x: Tensor) -> Point:
         self.evals += 1
-        shaped = x.view(self.shape)
-        if callable(self.jac):
-            value, g = self.fun(shaped, *self.args), self.jac(shaped, *self.args)
-        elif self.jac is True:
-            value, g = self.fun(shaped, *self.args)
-        else:
-            leaf = shaped.detach().requires_grad_(True)
+        if not self.jac:
+            leaf = x.detach().view(self.shape).requires_grad_(True)
             value = self.fun(leaf, *self.args)
-            _check_differentiable(value)
-            (g,) = torch.autograd.grad(value, leaf, allow_unused=True, materialize_grads=True)
-        if not isinstance(g, Tensor) or g.dtype != x.dtype or g.requires_grad:
-            g = torch.as_tensor(g, dtype=x.dtype, device=x.device).detach()
-        return Point(x, _scalar(value), _flat_gradient(g, x))
+            f = _scalar(value)
+            (g,) = torch.autograd.grad(_differentiable(value), leaf, allow_unused=True, materialize_grads=True)
+            return Point(x, f, g.reshape(-1))
+        value = self.fun(self._shaped(x), *self.args)
+        value, g = _pair(value) if self.jac is True else (value, self.jac(self._shaped(x), *self.args))
+        g = torch.as_tensor(g, dtype=x.dtype, device=x.device).detach()
+        _check_shape(tuple(g.shape), self.shape)
+        return Point(x, _scalar(value), g.clone().reshape(-1))  # a copy: they may reuse their buffer
+
+    def _shaped(self, x: Tensor) -> Tensor:
+        return x.clone().view(self.shape)  # a copy: functions may write into their argument
 
 
 class NumpyObjective:
     """A function of a NumPy array, called as SciPy calls it; without `jac` by SciPy's finite differences."""
 
-    def __init__(self, fun: Callable, jac: Any, args: tuple, shape: Sequence[int]):
-        self.fun, self.jac, self.args, self.shape = fun, jac, args, tuple(shape)
+    def __init__(self, fun: Callable, jac: Any, args: tuple, shape: tuple[int, ...]):
+        self.fun, self.jac, self.args, self.shape = fun, jac, args, shape
         self.evals = 0
+
+    @property
+    def cost(self) -> int:
+        """Values of the function that a point costs."""
+        n = int(np.prod(self.shape))
+        return 1 if callable(self.jac) or self.jac is True else 1 + (2 * n if self.jac == "3-point" else n)
 
     @torch.enable_grad()  # functions of arrays may use autograd inside
     def __call__(self, x: Tensor) -> Point:
-        if callable(self.jac):
-            value, g = self._value(x.numpy()), self.jac(self._shaped(x.numpy()), *self.args)
-        elif self.jac is True:
-            self.evals += 1
-            value, g = self.fun(self._shaped(x.numpy()), *self.args)
+        array = x.numpy()
+        if self.jac is True:
+            value, g = _pair(self._value(array))
+        elif callable(self.jac):
+            value, g = self._value(array), self.jac(self._shaped(array), *self.args)
         else:
-            value = self._value(x.numpy())
-            g = self._differences(x.numpy(), _scalar(value))
-        g = torch.from_numpy(np.array(g, dtype=x.numpy().dtype))
-        return Point(x, _scalar(value), _flat_gradient(g, x))
+            value = self._value(array)
+            g = self._differences(array, _scalar(value))
+        g = np.array(g.numpy(force=True) if isinstance(g, Tensor) else g, dtype=array.dtype)
+        _check_shape(g.shape, self.shape)
+        return Point(x, _scalar(value), torch.from_numpy(g.reshape(-1)))
 
     def _value(self, x: np.ndarray) -> Any:
         self.evals += 1
         return self.fun(self._shaped(x), *self.args)
 
     def _shaped(self, x: np.ndarray) -> np.ndarray:
-        return x.copy().reshape(self.shape)
+        return x.copy().reshape(self.shape)  # a copy: functions may write into their argument
 
     def _differences(self, x: np.ndarray, f: float) -> np.ndarray:
         """Forward ("2-point", the default) or central ("3-point") differences with steps relative to x."""
 
         def value(z: np.ndarray) -> float:
-            return f if np.array_equal(z, x) else _scalar(self._value(z))
+            return f if np.array_equal(z, x) else _scalar(self._value(z.astype(x.dtype)))
 
         central = self.jac == "3-point"
         size = np.finfo(x.dtype).eps ** (1 / 3 if central else 1 / 2)
@@ -89,8 +99,11 @@ class NumpyObjective:
 
 
 def _scalar(value: Any) -> float:
+    """The value of a function as a float, if it is one real number."""
     if isinstance(value, Tensor) and value.numel() == 1 and not value.is_complex():
         return float(value.item())
+    if isinstance(value, str | bytes | tuple | None):
+        raise TypeError(f"fun must return a scalar (with jac=True, a scalar and a gradient), got {value!r}")
     size = value.numel() if isinstance(value, Tensor) else np.size(value)
     if size != 1:
         raise ValueError(f"fun must return a scalar, got an array of {size} numbers")
@@ -99,17 +112,21 @@ def _scalar(value: Any) -> float:
     return float(np.asarray(value).item())
 
 
-def _flat_gradient(g: Tensor, x: Tensor) -> Tensor:
-    if g.shape == x.shape:
-        return g
-    if g.numel() != x.numel():
-        raise ValueError(f"the gradient must have {x.numel()} entries like x0, got shape {tuple(g.shape)}")
-    return g.reshape(-1)
+def _pair(returned: Any) -> tuple[Any, Any]:
+    if not isinstance(returned, tuple | list) or len(returned) != 2:
+        raise TypeError(f"with jac=True, fun must return a value and a gradient, got {type(returned).__name__}")
+    return returned[0], returned[1]
 
 
-def _check_differentiable(value: Any) -> None:
+def _check_shape(given: tuple[int, ...], wanted: tuple[int, ...]) -> None:
+    if given not in (wanted, (int(np.prod(wanted)),)):
+        raise ValueError(f"the gradient must have the shape {wanted} of x0, got {given}")
+
+
+def _differentiable(value: Any) -> Tensor:
     if not (isinstance(value, Tensor) and value.requires_grad):
         raise TypeError(
             "fun must return a torch tensor that depends on x so that autograd can differentiate it, "
             f"got {type(value).__name__}; otherwise pass jac="
         )
+    return value

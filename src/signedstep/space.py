@@ -38,10 +38,17 @@ class Space:
 
     def dots(self, a: Tensor, B: Sequence[Tensor]) -> list[float]:
         """The inner products of one vector with those of B."""
+        return [self._dot(a, b) for b in B]
+
+    def _dot(self, a: Tensor, b: Tensor) -> float:
         if len(a) <= 8 * _BLOCK:
-            return [torch.dot(a, b).item() for b in B]
-        parts = [[torch.dot(*pair) for pair in zip(a.split(8 * _BLOCK), b.split(8 * _BLOCK), strict=True)] for b in B]
-        return [torch.stack(part).sum(dtype=torch.float64).item() for part in parts]
+            value = torch.dot(a, b).item()
+        else:
+            stretches = zip(a.split(8 * _BLOCK), b.split(8 * _BLOCK), strict=True)
+            value = torch.stack([torch.dot(*stretch) for stretch in stretches]).sum(dtype=torch.float64).item()
+        if a.dtype == torch.float32 and not 1e-30 < abs(value) < 1e30:  # the square of a float32 may not be one
+            value = torch.dot(a.double(), b.double()).item()
+        return value
 
     def square(self, v: Tensor) -> float:
         """v.v, remembered for the newest vector: several parts of an iteration want that of the gradient."""
@@ -58,6 +65,7 @@ class Space:
     def combine(self, c: np.ndarray, A: Tensor, scale: float, v: Tensor) -> Tensor:
         """The vector c[0] A[0] + ... + c[r-1] A[r-1] + scale v."""
         weights = torch.as_tensor(c, dtype=A.dtype, device=A.device)
+        scale = min(scale, torch.finfo(A.dtype).max)  # torch refuses numbers that overflow the precision
         whole, count = _split(A.shape[1])
         if not count:
             return torch.addmv(v, A.T, weights, beta=scale)
@@ -76,10 +84,10 @@ class Space:
 
 
 def _inner(A: Tensor, B: Sequence[Tensor]) -> Tensor:
-    b = B[0][None] if len(B) == 1 else torch.stack(tuple(B))
     whole, count = _split(A.shape[1])
     if not count:
-        return torch.mm(A, b.T).double()
+        return torch.stack([torch.mv(A, b) for b in B], dim=1).double()
+    b = B[0][None] if len(B) == 1 else torch.stack(tuple(B))
     out = torch.bmm(_blocks(b, whole, count), _blocks(A, whole, count).mT).sum(0, dtype=torch.float64)
     if whole < A.shape[1]:
         out += b[:, whole:] @ A[:, whole:].T

@@ -17,7 +17,7 @@ class Status(Enum):
     MAX_STEP = "The search reached its longest step with f still falling."
     MAX_SEARCH = "The search used up its evaluations before its conditions held."
     NARROW = "The search interval shrank to working precision before the conditions held."
-    WALL = "The objective is not finite, or raises, beyond the lowest point of the search."
+    WALL = "The objective is not finite, or raises, beyond the lowest point found along the direction."
     NO_LOWER_POINT = "No lower point was found along the direction."
 
     # The run converged.
@@ -28,11 +28,11 @@ class Status(Enum):
     # The run ended otherwise.
     RUNNING = "Still running."
     STALLED = "Stalled at working precision: differences of f along the direction are below rounding."
-    UNBOUNDED = "The objective seems unbounded below: the longest step was reached with f still falling."
+    UNBOUNDED = "The objective seems unbounded below: the longest step was reached again and again, f still falling."
     MAXITER = "The maximum number of iterations was reached."
     MAXFUN = "The maximum number of function evaluations was reached."
     CALLBACK = "The callback asked to stop."
-    BAD_START = "The objective or its gradient is not finite at the starting point."
+    BAD_START = "The objective or its gradient is not finite, or overflows when squared, at the starting point."
 
     @property
     def ok(self) -> bool:

@@ -7,9 +7,9 @@ import torch
 from scipy.linalg import get_blas_funcs, get_lapack_funcs
 
 # NumPy's and SciPy's BLAS has a thread pool of its own, and a pool that waits for the cores that torch's pool is
-# spinning on costs 8 ms a call. Matrix products and factorisations therefore go through torch; these two routines,
-# which torch lacks or takes long to call, stay in one thread (sysv up to _ONE_THREAD rows).
-_sysv, _pstrf = get_lapack_funcs(("sysv", "pstrf"), dtype=np.float64)
+# spinning on costs 8 ms a call. Up to _ONE_THREAD rows it stays in one thread, and is quicker to call than torch;
+# above, torch does the work. pstrf and trsv stay in one thread at any size.
+_sysv, _syevd, _pstrf = get_lapack_funcs(("sysv", "syevd", "pstrf"), dtype=np.float64)
 (_trsv,) = get_blas_funcs(("trsv",), dtype=np.float64)
 _ONE_THREAD = 32
 
@@ -25,11 +25,6 @@ class Eigen(NamedTuple):
     vectors: np.ndarray
 
 
-def product(A: np.ndarray, B: np.ndarray) -> np.ndarray:
-    """A @ B for matrices."""
-    return torch.mm(torch.from_numpy(A), torch.from_numpy(B)).numpy()
-
-
 def solve_upper(R: np.ndarray, b: np.ndarray, transposed: bool = False) -> np.ndarray:
     """R^-1 b or R^-T b for the upper triangle R of a matrix; the rest of it is not read."""
     return _trsv(R, b, trans=int(transposed))
@@ -37,6 +32,8 @@ def solve_upper(R: np.ndarray, b: np.ndarray, transposed: bool = False) -> np.nd
 
 def eigen(T: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Eigenvalues and eigenvectors of a symmetric matrix."""
+    if len(T) <= _ONE_THREAD:
+        return _syevd(T)[:2]
     w, V = torch.linalg.eigh(torch.from_numpy(T))
     return w.numpy(), V.numpy()
 
@@ -52,7 +49,7 @@ def invert(M: np.ndarray) -> tuple[np.ndarray, bool]:
     if not regular:
         e, V = eigen(scaled)
         seen = np.abs(e) > _EPS**0.75 * np.abs(e).max()
-        inverse = product(V[:, seen] / e[seen], V[:, seen].T)
+        inverse = _product(V[:, seen] / e[seen], V[:, seen].T)
     return inverse / scale, regular
 
 
@@ -76,9 +73,20 @@ def diagonalise(gamma: float, PsiPsi: np.ndarray, M_inverse: np.ndarray) -> Eige
     scale = np.outer(norms, norms)
     U, pivots, rank, _ = _pstrf(PsiPsi / scale, tol=_RANK * k)
     pivots = pivots - 1
-    R = torch.from_numpy(U[:rank]).triu_()
-    inner = torch.from_numpy((M_inverse * scale)[pivots[:, None], pivots])
-    w, V = torch.linalg.eigh(R @ inner @ R.T)
+    R = np.triu(U[:rank])
+    w, V = eigen(_product(_product(R, (M_inverse * scale)[pivots[:, None], pivots]), R.T))
     vectors = np.zeros((k, rank))
-    vectors[pivots[:rank]] = torch.linalg.solve_triangular(R[:, :rank], V, upper=True).numpy()
-    return Eigen(gamma + w.numpy(), vectors / norms[:, None])
+    vectors[pivots[:rank]] = _solve(R[:, :rank], V)
+    return Eigen(gamma + w, vectors / norms[:, None])
+
+
+def _product(A: np.ndarray, B: np.ndarray) -> np.ndarray:
+    if len(A) <= _ONE_THREAD:
+        return A @ B
+    return torch.mm(torch.from_numpy(A), torch.from_numpy(B)).numpy()
+
+
+def _solve(A: np.ndarray, B: np.ndarray) -> np.ndarray:
+    if len(A) <= _ONE_THREAD:
+        return np.linalg.solve(A, B)
+    return torch.linalg.solve(torch.from_numpy(A), torch.from_numpy(B)).numpy()

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from numbers import Real
 
 RULES: dict[str, tuple[Callable[[float, float, float], float], str]] = {
     "identity": (lambda ss, sy, yy: 1.0, "1, the paper's choice"),
@@ -30,8 +31,8 @@ class Gamma:
         """A policy from a rule's name, a factor and a name ("0.1*norm"), or a number, which fixes gamma."""
         if isinstance(value, Gamma):
             return value
-        if isinstance(value, int | float) and not isinstance(value, bool):
-            return cls("identity", float(value))
+        if isinstance(value, Real) and not isinstance(value, bool):
+            return cls("identity", float(value))  # type: ignore[arg-type]
         if not isinstance(value, str):
             raise TypeError(f"gamma must be a number, a rule such as 'norm' or '0.1*norm', got {value!r}")
         factor, star, rule = value.rpartition("*")

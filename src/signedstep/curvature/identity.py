@@ -1,5 +1,7 @@
 """gamma I: gradient descent, with the step length of the last pair."""
 
+import math
+
 import numpy as np
 import torch
 from torch import Tensor
@@ -27,8 +29,8 @@ class Identity(Curvature):
             self.gamma = self.policy.factor
             return False
         s, y = new.x - old.x, new.g - old.g
-        (sy, ss), (yy, _) = self.space.inner(torch.stack((s, y)), (y, s))
-        if not (ss > 0 and yy > 0):
+        (ss, sy), (yy,) = self.space.dots(s, (s, y)), self.space.dots(y, (y,))
+        if not (0 < ss < math.inf and 0 < yy < math.inf):
             return False
         self.gamma = self.policy(ss, sy, yy, self.gamma)
         self.learned = 1

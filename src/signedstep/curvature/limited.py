@@ -42,6 +42,7 @@ class Limited(Curvature):
         self.gamma = 1.0
         self.pairs = Pairs(self.m, at, self.space)
 
+    @np.errstate(all="ignore")  # a pair that overflows is refused, not warned of
     def update(self, old: Point, new: Point) -> bool:
         pair = self.pairs.measure(old, new)
         if pair is None:
@@ -70,6 +71,7 @@ class Limited(Curvature):
     def spread(self, z: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """The coefficients of Psi z: it is S cs + Y cy."""
 
+    @np.errstate(all="ignore")
     def spectrum(self, g: Tensor) -> Spectrum:
         seen = self.pairs.seen(g)
         w, vectors = np.zeros(0), np.zeros((0, 0))
@@ -107,6 +109,7 @@ class LBFGS(Limited):
         """s.y > r |s| |y|: positive curvature, not just rounding."""
         return bool(grams.upper[-1, -1] > self.refusal * grams.YY[-1, -1] ** 0.5)
 
+    @np.errstate(all="ignore")
     def solve(self, g: Tensor) -> Tensor:
         gamma = self.gamma
         if not self.learned:
@@ -122,7 +125,7 @@ class LBFGS(Limited):
         SS, lower, upper, YY = self.pairs.grams
         D = np.diag(upper.diagonal())
         L, SY = np.tril(lower, -1), np.triu(upper) + np.tril(lower, -1)
-        PsiPsi = np.block([[self.gamma**2 * SS, self.gamma * SY], [self.gamma * SY.T, YY]])
+        PsiPsi = np.block([[self.gamma * self.gamma * SS, self.gamma * SY], [self.gamma * SY.T, YY]])
         return Compact(PsiPsi, -invert(np.block([[self.gamma * SS, L], [L.T, -D]]))[0])
 
     def onto(self, Sv: np.ndarray, Yv: np.ndarray) -> np.ndarray:
@@ -159,6 +162,7 @@ class LSR1(Limited):
         self._compact = Compact(PsiPsi, M_inverse)
         return True
 
+    @np.errstate(all="ignore")
     def solve(self, g: Tensor) -> Tensor:
         gamma = self.gamma
         if not self.learned:

@@ -148,7 +148,9 @@ class Pairs:
         """The vector S cs + Y cy + scale g."""
         rows = self._used()
         coefficients = np.zeros((len(rows) // 2, 2))
-        coefficients[self.order] = np.array((cs, cy)).T
+        slots = np.array(self.order, dtype=np.intp)
+        coefficients[slots, 0] = cs
+        coefficients[slots, 1] = cy
         return self.space.combine(coefficients.reshape(-1), rows, scale, g)
 
     def _products(self, vectors: list[Tensor]) -> np.ndarray:

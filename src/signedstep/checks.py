@@ -1,0 +1,43 @@
+"""Checks of what users pass in: an error names the argument, what was given and what is accepted."""
+
+import math
+from collections.abc import Collection
+from numbers import Real
+from typing import Any
+
+
+def check_number(name: str, value: Any, accepted: str, valid: bool | None = None) -> float:
+    """The value as a float, if it is a real number and `valid`; `accepted` describes what is."""
+    if isinstance(value, bool) or not isinstance(value, Real) or math.isnan(value):
+        raise TypeError(f"{name} must be {accepted}, got {value!r}")
+    if valid is False:
+        raise ValueError(f"{name} must be {accepted}, got {value!r}")
+    return float(value)
+
+
+def check_at_least_zero(name: str, value: Any) -> float:
+    """A number that is not negative."""
+    accepted = "a number that is not negative"
+    return check_number(name, value, accepted, valid=check_number(name, value, accepted) >= 0)
+
+
+def check_fraction(name: str, value: Any) -> float:
+    """A number in [0, 1)."""
+    accepted = "a number in [0, 1)"
+    return check_number(name, value, accepted, valid=0 <= check_number(name, value, accepted) < 1)
+
+
+def check_count(name: str, value: Any, least: int) -> int:
+    """A whole number, at least `least`."""
+    accepted = f"a whole number, at least {least}"
+    number = check_number(name, value, accepted)
+    if not number.is_integer():
+        raise TypeError(f"{name} must be {accepted}, got {value!r}")
+    return int(check_number(name, value, accepted, valid=number >= least))
+
+
+def check_choice(name: str, value: Any, choices: Collection[str]) -> str:
+    """One of a few words."""
+    if value not in choices:
+        raise ValueError(f"{name} must be one of {', '.join(map(repr, choices))}, got {value!r}")
+    return value
