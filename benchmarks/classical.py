@@ -97,33 +97,13 @@ def main() -> None:
     args = parser.parse_args()
 
     dtype, chosen = getattr(torch, args.dtype), problems()
-    table = solvers(args.memory, args.methods)
-    runs = {
-        name: [lowest_values(solver, problem, dtype, args.budget) for problem in chosen]
-        for name, solver in table.items()
-    }
     print(f"{len(chosen)} problems, {args.budget} evaluations, m = {args.memory}, {args.dtype}")
-    print(
-        f"{'solved to':20} "
-        + " ".join(f"{tau:>8.0e}" for tau in args.tau)
-        + f"   median evaluations to {args.tau[1]:.0e}"
-    )
-    costs = {}
-    for name, lows in runs.items():
-        costs[name] = [
-            [
-                evaluations_to_solve(low, low[0], [p.minimum, *p.minima], tau)
-                for p, low in zip(chosen, lows, strict=True)
-            ]
-            for tau in args.tau
-        ]
-        solved = [sum(map(math.isfinite, cost)) for cost in costs[name]]
-        median = np.median(costs[name][1])
-        print(f"{name:20} " + " ".join(f"{count:8d}" for count in solved) + f"   {median:8.0f}")
-    if args.details:
-        print("\n" + " " * 28 + " ".join(f"{name[:12]:>12}" for name in runs))
-        for i, problem in enumerate(chosen):
-            print(f"{problem.name[:24]:24}{len(problem.start):3d} " + " ".join(f"{costs[n][1][i]:12.0f}" for n in runs))
+    print(f"{'solved to':20} " + " ".join(f"{tau:>8.0e}" for tau in args.tau) + "   median evaluations to each")
+    for name, solver in solvers(args.memory, args.methods).items():
+        runs = [(problem, lowest_values(solver, problem, dtype, args.budget)) for problem in chosen]
+        costs = [[evaluations_to_solve(*run, tau=tau) for run in runs] for tau in args.tau]
+        solved = " ".join(f"{sum(map(math.isfinite, cost)):8d}" for cost in costs)
+        print(f"{name:20} {solved}   " + " ".join(f"{np.median(cost):7.0f}" for cost in costs), flush=True)
 
 
 if __name__ == "__main__":

@@ -217,7 +217,7 @@ def test_a_function_that_autograd_cannot_follow_is_refused():
 
 
 def test_differences_are_for_arrays_only():
-    with pytest.raises(ValueError, match="jac must be .* got '3-point'"):
+    with pytest.raises(ValueError, match=r"jac must be .* got '3-point'"):
         minimize(bowl, torch.tensor([3.0, 4.0]), jac="3-point")
 
 

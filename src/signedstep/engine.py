@@ -21,7 +21,7 @@ from signedstep.status import Status
 
 ON_FAILURE = ("restart", "stop")
 _UNBOUNDED = 3
-"""Longest steps in a row, each 1e10 times its first trial, after which f counts as unbounded below."""
+"""How many times in a row f falls up to the longest step, 1e10 times the first trial, before it counts as unbounded."""
 
 
 @dataclass(frozen=True)
@@ -62,7 +62,7 @@ class Engine:
         self.error: Exception | None = None
         """What a trial point of the last iteration raised."""
         self.status = self._test_start()
-        self._longest = 0
+        self._longest, self._far = 0, 1e6 * (1 + self._length(x0))  # 1 is the length of the first trial step
         self._stall = _Stall(self.at.f, self.grad_norm, torch.finfo(x0.dtype).eps)
         curvature.start(objective, self.at)
 
@@ -103,6 +103,9 @@ class Engine:
             evals += step.evals
         return step, evals
 
+    def _length(self, v: Tensor) -> float:
+        return math.sqrt(self.space.dots(v, (v,))[0])
+
     def _norm(self, at: Point) -> float:
         return math.sqrt(self.space.square(at.g))
 
@@ -123,9 +126,10 @@ class Engine:
             return flat
         if ftol and old.f - self.at.f <= ftol * max(abs(old.f), abs(self.at.f)):
             return Status.DECREASE
-        if xtol and self.scale <= xtol * math.sqrt(self.space.dots(self.at.x, (self.at.x,))[0]):
+        if xtol and self.scale <= xtol * self._length(self.at.x):
             return Status.STEP
-        self._longest = self._longest + 1 if step.status is Status.MAX_STEP else 0
+        far = step.status is Status.MAX_STEP and self._length(self.at.x) >= self._far
+        self._longest = self._longest + 1 if far else 0
         if self._longest >= _UNBOUNDED:
             return Status.UNBOUNDED
         return Status.STALLED if self._stall.sees(self.at.f, self.grad_norm) else Status.RUNNING

@@ -125,7 +125,7 @@ class Wolfe:
                     t = 0.5 * (best.t + other.t)
                 widths = (widths[1], width)
             if t in (best.t, now.t):  # nowhere left to go in this precision
-                return trials.ended(Status.MAX_STEP if other is None else Status.NARROW)
+                return trials.ended(Status.MAX_STEP if t == limit else Status.NARROW)
         return trials.ended(Status.WALL if other and not other.finite else Status.MAX_SEARCH)
 
     def _decreases(self, now: Sample, slope0: float) -> bool:

@@ -78,16 +78,17 @@ class Limited(Curvature):
         if self.learned:
             w, vectors = diagonalise(self.gamma, *self.compact())
         c = vectors.T @ self.onto(seen.Sg, seen.Yg)
-        if len(w) == g.numel():
-            return Spectrum(w, c, lambda a: self.pairs.combine(*self.spread(vectors @ a), 0.0, g))
         rest = seen.gg - float(c @ c)  # the gradient's part that the pairs have not seen; there B is gamma
-        outside = rest**0.5 if rest > 64 * np.finfo(float).eps * seen.gg else 0.0
+        outside = rest**0.5 if rest > 64 * np.finfo(float).eps * seen.gg and len(w) < g.numel() else 0.0
 
+        @np.errstate(all="ignore")
         def lift(a: np.ndarray) -> Tensor:
-            scale = float(a[-1]) / outside if outside else 0.0
-            cs, cy = self.spread(vectors @ (a[:-1] - scale * c))
+            scale = float(a[len(w)]) / outside if outside else 0.0
+            cs, cy = self.spread(vectors @ (a[: len(w)] - scale * c))
             return self.pairs.combine(cs, cy, scale, g)
 
+        if len(w) == g.numel():
+            return Spectrum(w, c, lift)
         return Spectrum(np.append(w, self.gamma), np.append(c, outside), lift)
 
     def matrix(self) -> Tensor:
