@@ -1,5 +1,6 @@
 """Objectives: a flat vector in, value and gradient out. The only autograd of the package is here."""
 
+import math
 from collections.abc import Callable
 from typing import Any, NamedTuple, Protocol
 
@@ -32,8 +33,13 @@ class TorchObjective:
         self.fun, self.jac, self.args, self.shape = fun, jac, args, shape
         self.evals = 0
 
-    @torch.enable_grad()
     def __call__(self, x: Tensor) -> Point:
+        if torch.is_grad_enabled():
+            return self._evaluated(x)
+        with torch.enable_grad():  # functions may use autograd whatever mode the caller is in
+            return self._evaluated(x)
+
+    def _evaluated(self, x: Tensor) -> Point:
         self.evals += 1
         if not self.jac:
             leaf = x.detach().view(self.shape).requires_grad_(True)
@@ -44,8 +50,8 @@ class TorchObjective:
         value = self.fun(self._shaped(x), *self.args)
         value, g = _pair(value) if self.jac is True else (value, self.jac(self._shaped(x), *self.args))
         g = torch.as_tensor(g, dtype=x.dtype, device=x.device).detach()
-        _check_shape(tuple(g.shape), self.shape)
-        return Point(x, _scalar(value), g.clone().reshape(-1))  # a copy: they may reuse their buffer
+        _check_shape(g.shape, self.shape)
+        return Point(x, _scalar(value), g.reshape(-1).clone())  # a copy: they may reuse their buffer
 
     def _shaped(self, x: Tensor) -> Tensor:
         return x.clone().view(self.shape)  # a copy: functions may write into their argument
@@ -61,7 +67,7 @@ class NumpyObjective:
     @property
     def cost(self) -> int:
         """Values of the function that a point costs."""
-        n = int(np.prod(self.shape))
+        n = math.prod(self.shape)
         return 1 if callable(self.jac) or self.jac is True else 1 + (2 * n if self.jac == "3-point" else n)
 
     @torch.enable_grad()  # functions of arrays may use autograd inside
@@ -119,7 +125,7 @@ def _pair(returned: Any) -> tuple[Any, Any]:
 
 
 def _check_shape(given: tuple[int, ...], wanted: tuple[int, ...]) -> None:
-    if given not in (wanted, (int(np.prod(wanted)),)):
+    if given != wanted and given != (math.prod(wanted),):
         raise ValueError(f"the gradient must have the shape {wanted} of x0, got {given}")
 
 

@@ -18,8 +18,8 @@ A batch of blocks also keeps every thread busy, which torch's plain product of a
 """
 
 
-_STRETCH = 2**19
-"""Columns at a time where vectors have to be copied next to each other: keeps the copy small."""
+_STRETCH = 2**18
+"""Numbers at a time where several vectors are used together: they stay in cache, and copies stay small."""
 
 
 class Space:
@@ -38,17 +38,14 @@ class Space:
 
     def dots(self, a: Tensor, B: Sequence[Tensor]) -> list[float]:
         """The inner products of one vector with those of B."""
-        return [self._dot(a, b) for b in B]
-
-    def _dot(self, a: Tensor, b: Tensor) -> float:
-        if len(a) <= 8 * _BLOCK:
-            value = torch.dot(a, b).item()
-        else:
-            stretches = zip(a.split(8 * _BLOCK), b.split(8 * _BLOCK), strict=True)
-            value = torch.stack([torch.dot(*stretch) for stretch in stretches]).sum(dtype=torch.float64).item()
-        if a.dtype == torch.float32 and not 1e-30 < abs(value) < 1e30:  # the square of a float32 may not be one
-            value = torch.dot(a.double(), b.double()).item()
-        return value
+        values = [0.0] * len(B)
+        for i in range(0, max(len(a), 1), _STRETCH):  # a stretch stays in cache while it meets every vector
+            stretch = a[i : i + _STRETCH]
+            for j, b in enumerate(B):
+                values[j] += torch.dot(stretch, b[i : i + _STRETCH]).item()
+        if a.dtype == torch.float32 and not all(1e-30 < abs(value) < 1e30 for value in values):
+            return [torch.dot(a.double(), b.double()).item() for b in B]  # squares may leave the range of float32
+        return values
 
     def square(self, v: Tensor) -> float:
         """v.v, remembered for the newest vector: several parts of an iteration want that of the gradient."""

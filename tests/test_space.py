@@ -1,0 +1,60 @@
+"""Sums over n against float64 references, at lengths around the sizes of blocks and stretches."""
+
+import numpy as np
+import pytest
+import torch
+
+from signedstep.space import Space
+
+LENGTHS = [0, 1, 3, 4095, 4097, 8191, 8192, 8193, 12289, 20001, 2**18 - 1, 2**18 + 5]
+
+
+def vectors(rows: int, n: int, dtype: torch.dtype) -> torch.Tensor:
+    return torch.randn(rows, n, generator=torch.Generator().manual_seed(n), dtype=torch.float64).to(dtype)
+
+
+@pytest.mark.parametrize("n", LENGTHS)
+def test_inner_products(n, dtype):
+    A, B = vectors(4, n, dtype), vectors(3, n, dtype) + 0.1
+    exact = (A.double() @ B.double().T).numpy()
+    sizes = np.outer(A.double().norm(dim=1), B.double().norm(dim=1)) + 1e-300
+    tolerance = 10 * torch.finfo(dtype).eps
+    space = Space()
+    assert (np.abs(space.inner(A, list(B)) - exact) <= tolerance * sizes).all()
+    assert (np.abs(space.inner(A, [B[0]]) - exact[:, :1]) <= tolerance * sizes[:, :1]).all()
+    assert (np.abs(np.array(space.dots(A[0], list(B))) - exact[0]) <= tolerance * sizes[0]).all()
+    assert space.inner(A, list(B)).dtype == np.float64
+
+
+@pytest.mark.parametrize("n", LENGTHS)
+def test_linear_combinations(n, dtype):
+    A, v = vectors(5, n, dtype), vectors(6, n, dtype)[-1]
+    c = np.array([1.0, -2.0, 0.5, 3.0, 0.0])
+    exact = torch.from_numpy(c) @ A.double() - 0.7 * v.double()
+    before = v.clone()
+    result = Space().combine(c, A, -0.7, v)
+    assert result.dtype == dtype
+    assert torch.allclose(result.double(), exact, rtol=0, atol=50 * torch.finfo(dtype).eps)
+    assert torch.equal(v, before)
+
+
+def test_squares_outside_the_range_of_float32():
+    space = Space()
+    for size in (1e25, 1e-25):
+        v = torch.full((3,), size, dtype=torch.float32)
+        assert space.square(v) == pytest.approx(3 * size**2, rel=1e-6)
+
+
+def test_a_remembered_square_belongs_to_its_vector():
+    space = Space()
+    a, b = torch.ones(3), torch.full((3,), 2.0)
+    space.remember(a, 7.0)
+    assert (space.square(a), space.square(b), space.square(a)) == (7.0, 12.0, 3.0)
+
+
+def test_largest_entry():
+    space = Space()
+    assert space.largest(torch.tensor([1.0, -3.0, 2.0])) == 3.0
+    assert space.largest(torch.zeros(0)) == 0.0
+    assert np.isnan(space.largest(torch.tensor([1.0, float("nan")])))
+    assert space.largest(torch.tensor([-float("inf"), 1.0])) == np.inf
