@@ -38,15 +38,18 @@ class Separable:
         return value, g
 
 
-def ours(method: str, objective: Separable, n: int, dtype: torch.dtype, m: int, iterations: int) -> float:
+def ours(method: str, objective: Separable, n: int, dtype: torch.dtype, m: int, iterations: int) -> tuple[float, float]:
+    """Seconds outside the objective, and evaluations, per iteration."""
     options = {"maxiter": WARM_UP + iterations, "gtol": 0, "history_size": m}
     result = signedstep.minimize(objective, torch.zeros(n, dtype=dtype), method=method, jac=True, options=options)
     assert result.nit == WARM_UP + iterations, result.message
     evals = int(result.history.evals[-iterations:].sum())
-    return (result.history.seconds[-iterations:].sum() - sum(objective.seconds[-evals:])) / iterations
+    outside = result.history.seconds[-iterations:].sum() - sum(objective.seconds[-evals:])
+    return outside / iterations, evals / iterations
 
 
-def peer(objective: Separable, n: int, dtype: torch.dtype, m: int, iterations: int) -> float:
+def peer(objective: Separable, n: int, dtype: torch.dtype, m: int, iterations: int) -> tuple[float, float]:
+    """The same for torch.optim.LBFGS."""
     x = torch.nn.Parameter(torch.zeros(n, dtype=dtype))
     optimizer = torch.optim.LBFGS(
         [x], max_iter=WARM_UP, max_eval=10**9, history_size=m, tolerance_grad=0, tolerance_change=0,
@@ -62,10 +65,12 @@ def peer(objective: Separable, n: int, dtype: torch.dtype, m: int, iterations: i
     objective.seconds.clear()
     began = time.perf_counter()
     optimizer.step(closure)  # type: ignore[arg-type]
-    return (time.perf_counter() - began - sum(objective.seconds)) / iterations
+    outside = time.perf_counter() - began - sum(objective.seconds)
+    return outside / iterations, len(objective.seconds) / iterations
 
 
-def passes(n: int, dtype: torch.dtype, m: int) -> float:
+def passes(n: int, dtype: torch.dtype, m: int) -> tuple[float, float]:
+    """Seconds to read the stored pairs twice."""
     rows = torch.randn(2 * m, n, dtype=dtype).numpy()
     g, c = np.ones(n, rows.dtype), np.ones(2 * m, rows.dtype)
     times = []
@@ -74,7 +79,7 @@ def passes(n: int, dtype: torch.dtype, m: int) -> float:
         np.dot(rows, g)
         np.dot(c, rows)
         times.append(time.perf_counter() - began)
-    return min(times)
+    return min(times), 0.0
 
 
 def one(solver: str, n: int, dtype_name: str, m: int, iterations: int) -> dict[str, float]:
@@ -82,13 +87,13 @@ def one(solver: str, n: int, dtype_name: str, m: int, iterations: int) -> dict[s
     objective = Separable(n, dtype)
     objective(torch.zeros(n, dtype=dtype))
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
-    run: dict[str, Callable[[], float]] = {
+    run: dict[str, Callable[[], tuple[float, float]]] = {
         "torch": lambda: peer(objective, n, dtype, m, iterations),
         "passes": lambda: passes(n, dtype, m),
     }
-    seconds = run.get(solver, lambda: ours(solver, objective, n, dtype, m, iterations))()
+    seconds, evals = run.get(solver, lambda: ours(solver, objective, n, dtype, m, iterations))()
     grown = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 - before
-    return {"seconds": seconds, "vectors": grown / (n * objective.d.element_size())}
+    return {"seconds": seconds, "evals": evals, "vectors": grown / (n * objective.d.element_size())}
 
 
 def measured(solver: str, n: int, dtype: str, m: int, repeats: int) -> dict[str, float]:
@@ -113,16 +118,16 @@ def main() -> None:
         return
     m = args.memory
     print(f"m = {m}, {torch.get_num_threads()} threads; milliseconds per iteration outside the objective")
-    columns = "".join(f"{name:>14} /torch /passes memory" for name in args.methods)
+    columns = "".join(f"{name:>14} /torch /passes evals memory" for name in args.methods)
     print(f"{'':8} {'n':>9} {'torch':>9} {'passes':>9}  {columns}")
     for dtype in args.dtypes:
         for n in map(int, args.sizes):
             torch_, two = (measured(name, n, dtype, m, args.repeats)["seconds"] for name in ("torch", "passes"))
             row = f"{dtype:8} {n:9.0e} {torch_ * 1e3:9.3f} {two * 1e3:9.3f}  "
             for name in args.methods:
-                seconds, vectors = measured(name, n, dtype, m, args.repeats).values()
+                seconds, evals, vectors = measured(name, n, dtype, m, args.repeats).values()
                 memory = f"{vectors:6.1f}" if n >= 10**7 else "     -"  # below, the allocator's cache hides it
-                row += f"{seconds * 1e3:14.3f} {seconds / torch_:6.2f} {seconds / two:7.2f} {memory}"
+                row += f"{seconds * 1e3:14.3f} {seconds / torch_:6.2f} {seconds / two:7.2f} {evals:5.2f} {memory}"
             print(row, flush=True)
     print(f"memory in vectors of n numbers; the history of {m} pairs is {2 * m} of them, the bar {2 * m + 8}")
 

@@ -61,7 +61,7 @@ class Space:
 
     def combine(self, c: np.ndarray, A: Tensor, scale: float, v: Tensor) -> Tensor:
         """The vector c[0] A[0] + ... + c[r-1] A[r-1] + scale v."""
-        weights = torch.as_tensor(c, dtype=A.dtype, device=A.device)
+        weights = torch.from_numpy(c).to(A)
         scale = min(scale, torch.finfo(A.dtype).max)  # torch refuses numbers that overflow the precision
         whole, count = _split(A.shape[1])
         if not count:

@@ -70,15 +70,20 @@ class Pairs:
         self.m, self.space = m, space
         self.rows = torch.empty(2 * (m + 1), at.x.numel(), dtype=at.x.dtype, device=at.x.device)
         self._slots = self.rows.split(2)
-        self.grams = Grams(*np.zeros((4, 0, 0)))
-        self.order: list[int] = []
+        self._grams = np.zeros((4, 0, 0))
+        self.order = np.zeros(0, dtype=np.intp)
         """The slots in use, oldest pair first."""
         self.spare = 0
+        self._used = self.rows[:0]
         self._tracks_s = False
         self._seen: Seen | None = None
 
     def __len__(self) -> int:
         return len(self.order)
+
+    @property
+    def grams(self) -> Grams:
+        return Grams(*self._grams)
 
     def measure(self, old: Point, new: Point) -> NewPair | None:
         """Put the step between two points into the spare slot, with its products; None if it is of no use."""
@@ -113,29 +118,29 @@ class Pairs:
         k = columns.shape[1]
         grams = np.empty((4, k, k))
         grams[:, -1, :] = grams[:, :, -1] = columns
-        for gram, old in zip(grams, self.grams, strict=True):
-            gram[:-1, :-1] = old[drop:, drop:]
+        grams[:, :-1, :-1] = self._grams[:, drop:, drop:]
         return Grams(*grams)
 
     def store(self, pair: NewPair, grams: Grams) -> None:
         """Make the measured pair the newest; a full ring drops its oldest, whose slot becomes the spare one."""
-        self.grams = grams
-        self.order.append(pair.slot)
-        drop = len(self.order) > self.m
-        self.spare = self.order.pop(0) if drop else len(self.order)
+        drop = int(len(self.order) == self.m)
+        self.spare = int(self.order[0]) if drop else len(self.order) + 1
+        self.order = _extended(self.order[drop:], pair.slot)
+        self._used = self.rows[: 2 * (int(self.order.max()) + 1)]
+        self._grams = np.array(grams)
         if self._seen:
             g, Sg, Yg, gg = self._seen
-            self._seen = Seen(g, np.append(Sg[drop:], pair.sg), np.append(Yg[drop:], pair.yg), gg)
+            self._seen = Seen(g, _extended(Sg[drop:], pair.sg), _extended(Yg[drop:], pair.yg), gg)
 
     def track_s(self) -> None:
         """Keep S'S and the lower triangle of S'Y from now on, which only spectra need: one more column a pass."""
         if not self._tracks_s:
             self._tracks_s = True
             S = [self._slots[slot][0] for slot in self.order]
-            if S:
+            if len(S):
                 SS, SY = self._products(S)
                 lower = np.tril(SY)
-                self.grams = self.grams._replace(SS=SS, lower=lower + np.tril(lower, -1).T)
+                self._grams[:2] = SS, lower + np.tril(lower, -1).T
 
     def seen(self, g: Tensor) -> Seen:
         """S'g, Y'g and g.g; those of the newest point are known since its pair was measured."""
@@ -146,19 +151,20 @@ class Pairs:
 
     def combine(self, cs: np.ndarray, cy: np.ndarray, scale: float, g: Tensor) -> Tensor:
         """The vector S cs + Y cy + scale g."""
-        rows = self._used()
-        coefficients = np.zeros((len(rows) // 2, 2))
-        slots = np.array(self.order, dtype=np.intp)
-        coefficients[slots, 0] = cs
-        coefficients[slots, 1] = cy
-        return self.space.combine(coefficients.reshape(-1), rows, scale, g)
+        coefficients = np.zeros(len(self._used))
+        coefficients[2 * self.order] = cs
+        coefficients[2 * self.order + 1] = cy
+        return self.space.combine(coefficients, self._used, scale, g)
 
     def _products(self, vectors: list[Tensor]) -> np.ndarray:
         """S'v and Y'v of the stored pairs for each vector: [2, vectors, pairs]."""
-        if not self.order:
+        if not len(self.order):
             return np.zeros((2, len(vectors), 0))
-        return self.space.inner(self._used(), vectors).reshape(-1, 2, len(vectors))[self.order].transpose(1, 2, 0)
+        return self.space.inner(self._used, vectors).reshape(-1, 2, len(vectors))[self.order].transpose(1, 2, 0)
 
-    def _used(self) -> Tensor:
-        """The rows up to the last slot in use."""
-        return self.rows[: 2 * (max(self.order, default=-1) + 1)]
+
+def _extended(array: np.ndarray, value: float) -> np.ndarray:
+    """The array with one more entry; np.append takes five times as long at these sizes."""
+    longer = np.empty(len(array) + 1, dtype=array.dtype)
+    longer[:-1], longer[-1] = array, value
+    return longer
