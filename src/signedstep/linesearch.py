@@ -67,7 +67,7 @@ class Wolfe:
 
     - strong: |phi'(t)| <= c2 |phi'(0)|
     - weak:    phi'(t) >= c2 phi'(0)
-    - paper:   0 >= phi'(t) >= c2 phi'(0), equation 6 of the paper
+    - paper:   0 >= phi'(t) >= c2 phi'(0), equation 7 of the paper
 
     Where phi(t) - phi(0) is below `rounding` |phi(0)|, the difference is taken from the slopes by the trapezoid rule;
     sufficient decrease then reads phi'(t) <= (2 c1 - 1) phi'(0), the approximate Wolfe condition of Hager and Zhang

@@ -38,11 +38,14 @@ class Space:
 
     def dots(self, a: Tensor, B: Sequence[Tensor]) -> list[float]:
         """The inner products of one vector with those of B."""
-        values = [0.0] * len(B)
-        for i in range(0, max(len(a), 1), _STRETCH):  # a stretch stays in cache while it meets every vector
-            stretch = a[i : i + _STRETCH]
-            for j, b in enumerate(B):
-                values[j] += torch.dot(stretch, b[i : i + _STRETCH]).item()
+        if len(a) <= _STRETCH:
+            values = [torch.dot(a, b).item() for b in B]
+        else:
+            values = [0.0] * len(B)
+            for i in range(0, len(a), _STRETCH):  # a stretch stays in cache while it meets every vector
+                stretch = a[i : i + _STRETCH]
+                for j, b in enumerate(B):
+                    values[j] += torch.dot(stretch, b[i : i + _STRETCH]).item()
         if a.dtype == torch.float32 and not all(1e-30 < abs(value) < 1e30 for value in values):
             return [torch.dot(a.double(), b.double()).item() for b in B]  # squares may leave the range of float32
         return values
@@ -62,7 +65,8 @@ class Space:
     def combine(self, c: np.ndarray, A: Tensor, scale: float, v: Tensor) -> Tensor:
         """The vector c[0] A[0] + ... + c[r-1] A[r-1] + scale v."""
         weights = torch.from_numpy(c).to(A)
-        scale = min(scale, torch.finfo(A.dtype).max)  # torch refuses numbers that overflow the precision
+        most = torch.finfo(A.dtype).max
+        scale = min(max(scale, -most), most)  # torch refuses numbers that overflow the precision
         whole, count = _split(A.shape[1])
         if not count:
             return torch.addmv(v, A.T, weights, beta=scale)
@@ -83,7 +87,8 @@ class Space:
 def _inner(A: Tensor, B: Sequence[Tensor]) -> Tensor:
     whole, count = _split(A.shape[1])
     if not count:
-        return torch.stack([torch.mv(A, b) for b in B], dim=1).double()
+        products = [torch.mv(A, b) for b in B]
+        return (products[0][:, None] if len(B) == 1 else torch.stack(products, dim=1)).double()
     b = B[0][None] if len(B) == 1 else torch.stack(tuple(B))
     out = torch.bmm(_blocks(b, whole, count), _blocks(A, whole, count).mT).sum(0, dtype=torch.float64)
     if whole < A.shape[1]:
