@@ -114,6 +114,20 @@ def test_the_curvature_condition_is_an_option(condition):
     assert (True in signs) == (condition != "paper")
 
 
+@pytest.mark.parametrize("method", ["sr1/wolfe+-", "lsr1/wolfe+-", "lsr1/flip", "bfgs", "lbfgs"])
+def test_sufficient_decrease_may_be_all_that_is_asked(method):
+    fun, _ = PROBLEMS["network"]
+    result = run(method, "network", condition="armijo", maxiter=300)
+    statuses = set(result.history.status)
+    assert result.fun < 0.1 * result.history.f0
+    assert Status.ARMIJO in statuses
+    assert not statuses & {Status.WOLFE, Status.APPROXIMATE_WOLFE}
+    for record, x, y in zip(result.history, result.allvecs, result.allvecs[1:], strict=False):
+        before, after = evaluated(fun, x), evaluated(fun, y)
+        if record.status is Status.ARMIJO:
+            assert after.f <= before.f + 1e-4 * float(before.g @ (y - x)) + 1e-14 * abs(before.f)
+
+
 class Negated(Raw):
     """Wolfe+- with every direction turned round before the search."""
 

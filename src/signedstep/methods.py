@@ -11,7 +11,7 @@ from signedstep import spectrum
 from signedstep.checks import check_choice, check_count, check_fraction
 from signedstep.curvature import BFGS, LBFGS, LSR1, SR1, Curvature, Gamma, Identity
 from signedstep.globalization import Globalization, Modified, ModifiedDense, Raw
-from signedstep.linesearch import CURVATURE_CONDITIONS, Signed, Wolfe
+from signedstep.linesearch import CURVATURE_CONDITIONS, Armijo, Search, Signed, Wolfe
 from signedstep.space import Space
 
 
@@ -34,7 +34,7 @@ class Settings:
         check_count("max_linesearch", self.max_linesearch, least=1)
         check_fraction("c1", self.c1)
         check_fraction("c2", self.c2)
-        check_choice("condition", self.condition, CURVATURE_CONDITIONS)
+        check_choice("condition", self.condition, (*CURVATURE_CONDITIONS, "armijo"))
         for name in ("floor", "delta"):
             if getattr(self, name) is not None:
                 check_fraction(name, getattr(self, name))
@@ -54,7 +54,7 @@ class Strategy(NamedTuple):
     """A globalization."""
 
     text: str
-    make: Callable[[float, Wolfe, float, Space], Globalization]
+    make: Callable[[float, Search, float, Space], Globalization]
 
 
 CURVATURES: dict[str, Model] = {
@@ -152,6 +152,13 @@ def full_name(name: str | None, n: int, history_size: int) -> str:
     return f"{curvature}/{globalization if slash else model.globalization}"
 
 
+def _search(settings: Settings, rounding: float) -> Search:
+    limits = {"max_evals": int(settings.max_linesearch), "rounding": rounding}
+    if settings.condition == "armijo":
+        return Armijo(settings.c1, **limits)
+    return Wolfe(settings.c1, settings.c2, settings.condition, narrow=rounding, **limits)
+
+
 def build(name: str | None, x0: Tensor, space: Space, options: Mapping[str, Any]) -> Method:
     """The parts of a method, shaped by options (the fields of `Settings`) and by size and precision of x0."""
     settings = Settings(**options)
@@ -159,14 +166,7 @@ def build(name: str | None, x0: Tensor, space: Space, options: Mapping[str, Any]
     curvature, globalization = name.split("/")
     model, strategy = CURVATURES[curvature], GLOBALIZATIONS[globalization]
     eps = torch.finfo(x0.dtype).eps
-    search = Wolfe(
-        settings.c1,
-        settings.c2,
-        settings.condition,
-        max_evals=settings.max_linesearch,
-        rounding=8 * eps,
-        narrow=8 * eps,
-    )
+    search = _search(settings, rounding=8 * eps)
     B = model.make(settings, Gamma.parse(model.gamma if settings.gamma is None else settings.gamma), space)
     floor = model.floor if settings.floor is None else settings.floor
     delta = eps ** (2 / 3) if settings.delta is None else settings.delta

@@ -68,7 +68,8 @@ def minimize(
         history_size: pairs kept by limited-memory models (20).
         gamma: the curvature where nothing is learned yet, a number or a rule ("norm", "0.1*norm", "yy/sy", ...).
         floor: smallest eigenvalue that flip, clip and damp allow, relative to the largest.
-        c1, c2, condition, max_linesearch: of the Wolfe search; condition is "strong", "weak" or "paper".
+        c1, c2, condition, max_linesearch: of the line search; condition is "strong", "weak" or "paper" (the Wolfe
+        conditions with that curvature condition) or "armijo" (sufficient decrease only).
         delta: smallest |cosine| between direction and gradient (paper, proposition 1).
         on_failure: "restart" or "stop" after a search that found nothing.
         disp: print a summary. return_all: keep all iterates in `allvecs`.
