@@ -119,7 +119,7 @@ def test_sufficient_decrease_may_be_all_that_is_asked(method):
     fun, _ = PROBLEMS["network"]
     result = run(method, "network", condition="armijo", maxiter=300)
     statuses = set(result.history.status)
-    assert result.fun < 0.1 * result.history.f0
+    assert result.fun < 0.5 * result.history.f0
     assert Status.ARMIJO in statuses
     assert not statuses & {Status.WOLFE, Status.APPROXIMATE_WOLFE}
     for record, x, y in zip(result.history, result.allvecs, result.allvecs[1:], strict=False):
