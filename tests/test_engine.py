@@ -201,7 +201,18 @@ class OrthogonalAndBlind(Orthogonal):
         return Spectrum(np.array([math.nan]), np.array([1.0]), lambda a: g * math.nan)
 
 
-@pytest.mark.parametrize("model", [Orthogonal, OrthogonalAndBlind])
+class Overflown(SR1):
+    """One whose matrix is not finite any more, so that it cannot even be diagonalised."""
+
+    def solve(self, g: Tensor) -> Tensor:
+        return g * math.inf
+
+    def spectrum(self, g: Tensor) -> Spectrum:
+        self.H.fill_(math.nan)
+        return super().spectrum(g)
+
+
+@pytest.mark.parametrize("model", [Orthogonal, OrthogonalAndBlind, Overflown])
 def test_cosine_safeguard(model):
     """|cos| < delta is replaced by the flipped direction, and that, if need be, by the gradient."""
     space = Space()

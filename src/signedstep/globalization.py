@@ -80,19 +80,24 @@ class AlongLine(Globalization):
 
     def _guarded(self, g: Tensor, size: float, B: Curvature) -> Direction:
         """Proposition 1 needs |cos(p, g)| >= delta: else the flipped direction of the same model, else -g."""
-        way = self.propose(g, B)
-        if self._sound(way, size):
-            return way
-        if B.learned:
-            seen = B.spectrum(g)
-            floor = max(self.delta, float(np.finfo(float).eps) ** 0.5)
-            way = measured(self.space, seen.lift(rules.flip(seen.w, seen.c, floor)), g, natural=True)
-            if self._sound(way, size):
-                return way
-        return Direction(-g, -size * size, size, natural=False)
+        way = self._tried(lambda: self.propose(g, B), size)
+        if way is None and B.learned:
+            way = self._tried(lambda: self._flipped(g, B), size)
+        return way or Direction(-g, -size * size, size, natural=False)
 
-    def _sound(self, way: Direction, size: float) -> bool:
-        return 0 < way.length < math.inf and abs(way.slope) >= self.delta * way.length * size
+    def _tried(self, make: Callable[[], Direction], size: float) -> Direction | None:
+        """A direction, unless it is nearly orthogonal to the gradient or overflows on the way."""
+        try:
+            way = make()
+        except (np.linalg.LinAlgError, RuntimeError):  # matrices that are not finite; torch raises the latter
+            return None
+        sound = 0 < way.length < math.inf and abs(way.slope) >= self.delta * way.length * size
+        return way if sound else None
+
+    def _flipped(self, g: Tensor, B: Curvature) -> Direction:
+        seen = B.spectrum(g)
+        floor = max(self.delta, float(np.finfo(float).eps) ** 0.5)
+        return measured(self.space, seen.lift(rules.flip(seen.w, seen.c, floor)), g, natural=True)
 
 
 class Raw(AlongLine):
