@@ -7,8 +7,8 @@ import torch
 from scipy.linalg import get_blas_funcs, get_lapack_funcs
 
 # NumPy's and SciPy's BLAS has a thread pool of its own, and a pool that waits for the cores that torch's pool is
-# spinning on costs 8 ms a call. Up to _ONE_THREAD rows it stays in one thread, and is quicker to call than torch;
-# above, torch does the work. pstrf and trsv stay in one thread at any size.
+# spinning on costs milliseconds a call. Up to _ONE_THREAD rows it stays in one thread, and is quicker to call than
+# torch; above, torch does the work. pstrf and trsv stay in one thread at any size.
 _sysv, _syevd, _pstrf = get_lapack_funcs(("sysv", "syevd", "pstrf"), dtype=np.float64)
 (_trsv,) = get_blas_funcs(("trsv",), dtype=np.float64)
 _ONE_THREAD = 32
