@@ -21,6 +21,9 @@ from signedstep.space import Space
 from signedstep.spectrum import Spectrum
 from signedstep.status import Status
 
+_NOT_FINITE = (np.linalg.LinAlgError, torch.linalg.LinAlgError)  # pyright: ignore[reportPrivateImportUsage]
+"""What NumPy and torch raise for matrices that have overflowed."""
+
 
 class Step(NamedTuple):
     """A proposal: where to go and how it was found. `point` is None where no acceptable point was found."""
@@ -89,7 +92,7 @@ class AlongLine(Globalization):
         """A direction, unless it is nearly orthogonal to the gradient or overflows on the way."""
         try:
             way = make()
-        except (np.linalg.LinAlgError, RuntimeError):  # matrices that are not finite; torch raises the latter
+        except _NOT_FINITE:
             return None
         sound = 0 < way.length < math.inf and abs(way.slope) >= self.delta * way.length * size
         return way if sound else None

@@ -5,11 +5,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from numbers import Real
 
-RULES: dict[str, tuple[Callable[[float, float, float], float], str]] = {
-    "identity": (lambda ss, sy, yy: 1.0, "1, the paper's choice"),
-    "norm": (lambda ss, sy, yy: math.sqrt(yy / ss), "|y|/|s|, an average size of the curvature, whatever its sign"),
-    "yy/sy": (lambda ss, sy, yy: yy / sy, "y.y/s.y, the usual choice of L-BFGS; the worst one for L-SR1"),
-    "sy/ss": (lambda ss, sy, yy: sy / ss, "s.y/s.s, the curvature along the last step"),
+RULES: dict[str, Callable[[float, float, float], float]] = {
+    "identity": lambda ss, sy, yy: 1.0,  # the paper's choice
+    "norm": lambda ss, sy, yy: math.sqrt(yy / ss),  # an average size of the curvature, whatever its sign
+    "yy/sy": lambda ss, sy, yy: yy / sy,  # the usual choice of L-BFGS; the worst one for L-SR1
+    "sy/ss": lambda ss, sy, yy: sy / ss,  # the curvature along the last step
 }
 
 
@@ -42,9 +42,8 @@ class Gamma:
             raise ValueError(f"gamma={value!r}: {error}") from None
 
     def __call__(self, ss: float, sy: float, yy: float, previous: float) -> float:
-        rule, _ = RULES[self.rule]
         try:
-            gamma = self.factor * rule(ss, sy, yy)
+            gamma = self.factor * RULES[self.rule](ss, sy, yy)
         except ZeroDivisionError:
             return previous
         return gamma if gamma > 0 and math.isfinite(gamma) else previous
