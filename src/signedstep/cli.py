@@ -1,0 +1,22 @@
+"""The command line: `signedstep reproduce | compare | data`."""
+
+import argparse
+import sys
+from collections.abc import Sequence
+from importlib import import_module
+
+COMMANDS = ("reproduce", "compare", "data")
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one command; the exit status is 0 if it did what was asked, 1 if not, 2 if the question was wrong."""
+    parser = argparse.ArgumentParser(prog="signedstep", description="Second-order optimizers with signed steps.")
+    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
+    for name in COMMANDS:
+        import_module(f"signedstep.experiments.commands.{name}").add(commands)
+    arguments = parser.parse_args(argv)
+    return arguments.run(arguments)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,1 @@
+"""Experiments: the paper's studies, their data, networks, solvers, results and report."""

@@ -1,0 +1,1 @@
+"""The subcommands of `signedstep`, one file each: `add(commands)` declares one, its `run(arguments)` carries it out."""

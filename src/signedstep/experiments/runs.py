@@ -1,0 +1,108 @@
+"""What a run is and what came out of it: the contract between studies, the store and the report."""
+
+from bisect import bisect_right
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Network:
+    """A multilayer perceptron with one output; the defaults are those of every study that does not say otherwise."""
+
+    hidden: int = 1
+    """Hidden layers."""
+    width: int = 10
+    """Units in each of them."""
+    activation: str = "tanh"
+    bias: bool = True
+    scale: float = 1.0
+    """Factor on the initial weights, which are uniform in +-1/sqrt(fan-in); biases start likewise."""
+    loss: str = "mse"
+    """"mse": half the mean squared error on labels +-1, as (it seems) in the paper's table; or "logistic"."""
+
+    @property
+    def name(self) -> str:
+        plain = "" if self.bias else "-nobias"
+        scaled = "" if self.scale == 1 else f"-scale{self.scale:g}"
+        return f"{self.hidden}x{self.width}-{self.activation}{plain}{scaled}-{self.loss}"
+
+
+@dataclass(frozen=True)
+class Budget:
+    """How long a run goes on: until it has had both its iterations and its evaluations, at most for some seconds."""
+
+    iterations: int
+    evals: int
+    seconds: float
+
+
+@dataclass(frozen=True)
+class Run:
+    """One training run; two equal runs give the same numbers, bit for bit, on one machine."""
+
+    data: str
+    network: Network
+    solver: str
+    seed: int
+    budget: Budget
+
+    @property
+    def name(self) -> str:
+        """A readable name, and the path of its file below the store."""
+        return f"{self.data}/{self.network.name}/{self.solver}-seed{self.seed}"
+
+
+@dataclass(frozen=True)
+class Trace:
+    """Columns with one entry per iteration; entry 0 is the start, with alpha and cosine None."""
+
+    f: Sequence[float]
+    """Training loss."""
+    grad_norm: Sequence[float]
+    evals: Sequence[int]
+    """Evaluations of loss and gradient so far, the first one included."""
+    seconds: Sequence[float]
+    """Wall time so far."""
+    alpha: Sequence[float | None]
+    """Signed step size."""
+    cosine: Sequence[float | None]
+    """Cosine between direction and -gradient, before the sign of the step."""
+
+    def at_iteration(self, k: int) -> float:
+        """The loss after k iterations; a run that ended before stays where it was."""
+        return self.f[min(k, len(self.f) - 1)]
+
+    def at_evals(self, evals: int) -> float:
+        """The loss that the first so many evaluations bought."""
+        return self.f[max(0, bisect_right(self.evals, evals) - 1)]
+
+    def at_seconds(self, seconds: float) -> float:
+        """The loss that the first so many seconds bought."""
+        return self.f[max(0, bisect_right(self.seconds, seconds) - 1)]
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """The result of a run. Not `finished`: it hit its time limit (the paper's DNF) or could not run at all."""
+
+    run: Run
+    trace: Trace
+    finished: bool
+    ended: str
+    """The sentence of the status that ended it."""
+    unknowns: int
+    """Parameters of the network."""
+    accuracy: float | None = None
+    """Share of the training rows classified rightly at the end."""
+    environment: Mapping[str, str] = field(default_factory=dict)
+    """Versions of what ran it."""
+
+    def to_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+    @classmethod
+    def from_json(cls, record: Mapping[str, Any]) -> "Outcome":
+        run = record["run"]
+        spec = Run(**{**run, "network": Network(**run["network"]), "budget": Budget(**run["budget"])})
+        return cls(**{**record, "run": spec, "trace": Trace(**record["trace"])})

@@ -1,0 +1,49 @@
+"""The solvers of the studies: the paper's, with its choices, and our additions."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+WOLFE: Mapping[str, Any] = {"c1": 1e-4, "c2": 0.9, "history_size": 10}
+"""What all line-search methods share; the paper does not print its values, these are Nocedal and Wright's."""
+
+ADAM_RATES = (1e-3, 3e-3, 1e-2, 3e-2, 1e-1)
+
+
+@dataclass(frozen=True)
+class Solver:
+    """One column of a table: a method of `minimize` with its options, or Adam with a learning rate."""
+
+    label: str
+    method: str
+    text: str
+    options: Mapping[str, Any] = field(default_factory=dict)
+    paper: bool = True
+    """Whether the paper has it; else it is our addition."""
+    dense_in_n: bool = False
+    """Whether one iteration is O(n^3), so that a time limit must be able to kill it."""
+
+
+_IDENTITY = {**WOLFE, "gamma": "identity"}  # "QN methods are initialized with the identity matrix"
+
+SOLVERS: dict[str, Solver] = {
+    "gd": Solver("GD", "gd/wolfe", "gradient descent with a Wolfe search", _IDENTITY),
+    **{
+        f"adam-{rate:g}": Solver(f"Adam {rate:g}", "adam", f"Adam, learning rate {rate:g}", {"lr": rate}, rate == 1e-3)
+        for rate in ADAM_RATES
+    },
+    "bfgs": Solver("BFGS", "bfgs/wolfe", "dense BFGS", _IDENTITY),
+    "sr1-p": Solver("SR1 (p)", "sr1/wolfe", "dense SR1, positive steps only", _IDENTITY),
+    "sr1-pn": Solver("SR1 (p+n)", "sr1/wolfe+-", "dense SR1 with Wolfe±", _IDENTITY),
+    "lbfgs": Solver("l-BFGS", "lbfgs/wolfe", "l-BFGS from the identity", _IDENTITY),
+    "lsr1": Solver("l-SR1", "lsr1/wolfe", "l-SR1, positive steps only", _IDENTITY),
+    "lsr1-damp": Solver("l-SR1+damp", "lsr1/damp", "damping on the m x m spectrum, O(mn)", _IDENTITY),
+    "lsr1-damp-dense": Solver(
+        "l-SR1+damp O(n³)", "lsr1/damp-dense", "damping as the paper did it", _IDENTITY, dense_in_n=True
+    ),
+    "lsr1-wolfe+-": Solver("l-SR1+Wolfe±", "lsr1/wolfe+-", "the paper's method", _IDENTITY),
+    "lsr1-flip": Solver("l-SR1+flip", "lsr1/flip", "a sign for each eigendirection, our default", WOLFE, paper=False),
+    "lbfgs-scaled": Solver(
+        "l-BFGS scaled", "lbfgs/wolfe", "l-BFGS as everyone runs it, gamma = yy/sy", WOLFE, paper=False
+    ),
+}
