@@ -32,8 +32,8 @@ class ClosureObjective:
             f = scalar(loss, "the closure")
             if isinstance(loss, Tensor):
                 self._loss = loss.detach()
-                if loss.requires_grad and not self.flat.has_grads():
-                    loss.backward()
+            if self.flat.params and not self.flat.has_grads():
+                _differentiable(loss).backward()
         g = self.flat.read_grads()
         if self.sign < 0:
             g.neg_()
@@ -51,3 +51,12 @@ class ClosureObjective:
         """The loss at a point in the type that the closure returns."""
         f = self.sign * at.f
         return self._loss.new_tensor(f) if isinstance(self._loss, Tensor) else f
+
+
+def _differentiable(loss: Any) -> Tensor:
+    if not (isinstance(loss, Tensor) and loss.requires_grad):
+        raise RuntimeError(
+            "the closure left no gradient: it must call backward() itself, or return a loss that autograd can "
+            "differentiate"
+        )
+    return loss

@@ -15,6 +15,8 @@ class Flat:
 
     def __init__(self, params: Iterable[Tensor]):
         self.params = [p for p in params if p.requires_grad]
+        if any(p.is_conj() or p.is_neg() for p in self.params):
+            raise ValueError("a parameter is a lazy conjugate or negative: resolve_conj() or resolve_neg() it first")
         reals = _reals(self.params)
         self.dtype = torch.float32
         for p in reals:
@@ -23,6 +25,10 @@ class Flat:
         self.layout = [(tuple(p.shape), str(p.dtype).removeprefix("torch.")) for p in self.params]
         self.n = sum(p.numel() for p in reals)
         self._uniform = all(p.dtype == self.dtype and p.device == self.device for p in reals)
+
+    def same(self, other: "Flat") -> bool:
+        """Whether two of these are of the very same parameters."""
+        return self.layout == other.layout and all(p is q for p, q in zip(self.params, other.params, strict=True))
 
     def read(self) -> Tensor:
         """The parameters as a new flat vector."""
@@ -60,12 +66,13 @@ class Flat:
         return flat
 
     def write_grads(self, g: Tensor) -> None:
-        """Set the gradients to a flat vector."""
-        for p in self.params:
-            if p.grad is None or p.grad.layout != torch.strided:
-                p.grad = torch.empty_like(p)
-        if self.params:
-            _copy(_reals([p.grad for p in self.params if p.grad is not None]), self._views(g))
+        """Set the gradients to a flat vector, in new tensors: those of a closure may be of other use."""
+        self.clear_grads()
+        grads = [torch.empty_like(p, requires_grad=False) for p in self.params]
+        if grads:
+            _copy(_reals(grads), self._views(g))
+        for p, grad in zip(self.params, grads, strict=True):
+            p.grad = grad
 
     def _gathered(self, tensors: Sequence[Tensor]) -> Tensor:
         flat = torch.empty(self.n, dtype=self.dtype, device=self.device)
