@@ -38,7 +38,7 @@ def trace(problem: Problem, make: Callable[..., torch.optim.Optimizer], calls: i
     settings = {"history_size": HISTORY, "line_search_fn": "strong_wolfe", **options}
     optimizer = make(params, max_iter=calls, max_eval=calls, tolerance_grad=0, tolerance_change=0, **settings)
 
-    def closure() -> Tensor:
+    def closure() -> Any:
         if len(lowest) == calls:
             raise _Enough
         optimizer.zero_grad()
@@ -95,7 +95,7 @@ def _classification(data: tuple[Any, Any], *hidden: int, decay: float = 0.0) -> 
 def _training(X: Tensor, measure: Callable, widths: tuple[int, ...], decay: float) -> Callable[[int], Problem]:
     def problem(seed: int) -> Problem:
         model = _network(seed, *widths)
-        params = list(model.parameters())
+        params: list[Tensor] = list(model.parameters())
         return params, lambda: measure(model(X)) + decay * sum((p.square().sum() for p in params), torch.zeros(()))
 
     return problem
