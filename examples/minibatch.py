@@ -2,8 +2,8 @@
 
 With `reuse=False`, the default, a step first evaluates its batch where it stands. Every loss and every gradient of the
 step then belongs to that batch, so y measures curvature and not the difference between two batches. A few iterations
-on a large batch work better than one on a small batch, and `gamma="norm"` better than the default, whose bold steps suit
-full batches; `signedstep.LBFGS` is a good choice here too.
+on a large batch work better than one on a small batch, and `gamma="norm"` better than the default, made for full
+batches; `signedstep.LBFGS` is a good choice here too.
 """
 
 import torch
