@@ -603,4 +603,4 @@ def test_the_searches_import_no_torch():
         names = {a.name for node in imports if isinstance(node, ast.Import) for a in node.names}
         names |= {node.module or "" for node in imports if isinstance(node, ast.ImportFrom)}
         own = {f"signedstep.{module}" for module in ("interpolate", "status")}
-        assert names <= {"math", "enum", "typing", "dataclasses", "collections.abc"} | own, name
+        assert names <= {"math", "enum", "typing", "dataclasses", "collections.abc", "traceback"} | own, name

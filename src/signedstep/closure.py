@@ -1,5 +1,6 @@
 """The closure of a torch optimizer as an objective: parameters in, loss and gradient out."""
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -20,7 +21,7 @@ class ClosureObjective:
         self.flat, self.closure, self.sign = flat, closure, -1.0 if maximize else 1.0
         self.newest: Tensor | None = None
         """The gradient that the parameters carry now."""
-        self._loss: Any = 0.0
+        self._like: Tensor | None = None
 
     def __call__(self, x: Tensor) -> Point:
         self.newest = None
@@ -30,10 +31,10 @@ class ClosureObjective:
             returned = self.closure()
             loss, aux = returned if isinstance(returned, tuple) and len(returned) == 2 else (returned, None)
             f = scalar(loss, "the closure")
-            if isinstance(loss, Tensor):
-                self._loss = loss.detach()
-                if loss.requires_grad and not self.flat.has_grads():
-                    loss.backward()
+            if isinstance(loss, Tensor) and (self._like is None or math.isfinite(f)):
+                self._like = loss.detach()
+            if not self.flat.has_grads():
+                self._differentiate(loss, f)
         g = self.flat.read_grads()
         if self.sign < 0:
             g.neg_()
@@ -50,4 +51,14 @@ class ClosureObjective:
     def loss(self, at: Point) -> Any:
         """The loss at a point in the type that the closure returns."""
         f = self.sign * at.f
-        return self._loss.new_tensor(f) if isinstance(self._loss, Tensor) else f
+        return f if self._like is None else self._like.new_tensor(f)
+
+    def _differentiate(self, loss: Any, f: float) -> None:
+        """Call `backward` for a closure that has not; a loss that is not finite needs no gradient."""
+        if isinstance(loss, Tensor) and loss.requires_grad:
+            loss.backward()
+        elif self.flat.params and math.isfinite(f):
+            raise RuntimeError(
+                "the closure left no gradient: it must call backward() itself, or return a loss that autograd can "
+                "differentiate"
+            )

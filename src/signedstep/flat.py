@@ -15,6 +15,8 @@ class Flat:
 
     def __init__(self, params: Iterable[Tensor]):
         self.params = [p for p in params if p.requires_grad]
+        if any(p.is_conj() or p.is_neg() for p in self.params):
+            raise ValueError("a parameter is a lazy conjugate or negative: resolve_conj() or resolve_neg() it first")
         reals = [_real(p) for p in self.params]
         self.dtype = torch.float32
         for p in reals:
@@ -26,6 +28,10 @@ class Flat:
         self._targets = [p.view(-1) if p.is_contiguous() else p for p in reals]
         self._shaped = [(i, p.shape) for i, p in enumerate(reals) if not p.is_contiguous()]
         self._uniform = all(p.dtype == self.dtype and p.device == self.device for p in reals)
+
+    def same(self, other: "Flat") -> bool:
+        """Whether two of these are of the very same parameters."""
+        return self.layout == other.layout and all(p is q for p, q in zip(self.params, other.params, strict=True))
 
     def read(self) -> Tensor:
         """The parameters as a new flat vector."""
@@ -57,7 +63,8 @@ class Flat:
         return self._gathered([_real(g) for g in grads])
 
     def write_grads(self, g: Tensor) -> None:
-        """Set the gradients to a flat vector."""
+        """Set the gradients to a flat vector, in new tensors: those of a closure may be of other use."""
+        self.clear_grads()
         grads = [torch.empty(p.shape, dtype=p.dtype, device=p.device) for p in self.params]
         if grads:
             _copy([_real(grad).view(-1) for grad in grads], g.split(self._sizes))
@@ -69,7 +76,7 @@ class Flat:
             return torch.empty(0, dtype=self.dtype, device=self.device)
         if not self._uniform:
             tensors = [t.to(self.device, self.dtype) for t in tensors]
-        return _flatten(tensors)
+        return torch.cat((tensors[0].reshape(-1),)) if len(tensors) == 1 else _flatten(tensors)  # which would not copy
 
     def _parts(self, flat: Tensor) -> list[Tensor]:
         """The parts of a flat vector in the shapes of the targets."""

@@ -83,7 +83,7 @@ class AlongLine(Globalization):
         size = math.sqrt(self.space.square(at.g))
         way = self._guarded(at.g, size, B)
         line = _Line(objective, at, way.p, self.space)
-        found = self.search(line, at.f, way.slope, self.boldness * _first_trial(way, scale), budget)
+        found = self.search(line, at.f, way.slope, _first_trial(way, scale, self.boldness), budget)
         taken = found.t != 0 and (found.ok or found.f < at.f)
         return Step(
             point=line.point(found.t) if taken else None,
@@ -164,11 +164,10 @@ def measured(space: Space, p: Tensor, g: Tensor, natural: bool) -> Direction:
     return Direction(p, slope, math.sqrt(square) if square >= 0 else math.nan, natural)
 
 
-def _first_trial(way: Direction, scale: Scale) -> float:
+def _first_trial(way: Direction, scale: Scale, boldness: float) -> float:
     """Up to 1 where the model says so; else, as after a flip or a restart, the length of the last step."""
-    if way.natural:
-        return scale.share
-    return max((scale.length if scale.length > 0 else 1.0) / way.length, sys.float_info.min)
+    natural = scale.share if way.natural else (scale.length if scale.length > 0 else 1.0) / way.length
+    return max(boldness * natural, sys.float_info.min)
 
 
 class _Line:

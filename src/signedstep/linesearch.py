@@ -8,6 +8,7 @@ with the reason as its status.
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from traceback import clear_frames
 from typing import Protocol
 
 from signedstep.interpolate import Sample, trial_step
@@ -191,6 +192,7 @@ class _Trials:
         try:
             f, slope = self.phi(t)
         except Exception as error:
+            clear_frames(error.__traceback__)  # else what ran out of memory would still be held at the next trial
             self.error = error
             f = slope = math.nan
         if not (math.isfinite(f) and math.isfinite(slope)):

@@ -1,7 +1,7 @@
 """The torch.optim front: drop-in replacements for `torch.optim.LBFGS` on the same engine as `minimize`."""
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import fields
 from typing import Any
@@ -95,26 +95,23 @@ class SecondOrder(Optimizer):
         unknown = [name for name in options if name not in _FURTHER]
         if unknown:
             raise TypeError(f"unknown options {', '.join(unknown)}; known are {', '.join(_FURTHER)}")
-        method = method if globalization is None else f"{method}/{globalization}"
-        full_name(method, n=0, history_size=1)  # complains now, not at the first step
         check_count("max_iter", max_iter, least=1)
         defaults = {
             "lr": lr,
-            "method": method,
+            "method": method if globalization is None else f"{method}/{globalization}",
             "max_iter": max_iter,
-            "max_eval": max_iter * 5 // 4 if max_eval is None else check_count("max_eval", max_eval, least=1),
-            "tolerance_grad": check_at_least_zero("tolerance_grad", tolerance_grad),
-            "tolerance_change": check_at_least_zero("tolerance_change", tolerance_change),
+            "max_eval": max_iter * 5 // 4 if max_eval is None else max_eval,
+            "tolerance_grad": tolerance_grad,
+            "tolerance_change": tolerance_change,
             "history_size": history_size,
-            "line_search_fn": check_choice("line_search_fn", line_search_fn, _SEARCHES),  # type: ignore[arg-type]
+            "line_search_fn": line_search_fn,
             "maximize": maximize,
             "reuse": reuse,
             **options,
         }
-        _rate({"lr": lr})
-        _settings(defaults)
-        self._forget()
+        _check(defaults)
         super().__init__(params, defaults)
+        self._forget()
 
     @torch.no_grad()
     def step(self, closure: Callable[[], Any] | None = None) -> Any:  # type: ignore[override]
@@ -132,16 +129,23 @@ class SecondOrder(Optimizer):
         rate = _rate(*self.param_groups)
         flat = self._layout()
         start = flat.read()
-        objective = ClosureObjective(flat, closure, self._options["maximize"])
+        self._status = Status.RUNNING
+
+        def counted() -> Any:
+            self._n_evals += 1
+            return closure()
+
+        objective = ClosureObjective(flat, counted, self._options["maximize"])
         try:
-            reused = self._begin(objective, start)
-            engine = self._iterate(rate, reused)
+            engine, reused = self._begin(objective, start, rate)
+        except BaseException:
+            flat.write(start)
+            raise
+        try:
+            self._status = self._iterate(engine, rate, reused)
         finally:
-            if self._engine is None:
-                flat.write(start)
-            else:
-                objective.leave_at(self._engine.at)
-                self._note()
+            objective.leave_at(engine.at)
+            self._note()
         return objective.loss(engine.at)
 
     @property
@@ -150,11 +154,11 @@ class SecondOrder(Optimizer):
 
     @property
     def status(self) -> Status:
-        return self._engine.status if self._engine else Status.RUNNING
+        return self._status
 
     @property
     def n_evals(self) -> int:
-        return self._engine.evals if self._engine else self._saved.get("func_evals", 0)
+        return self._n_evals
 
     @property
     def aux(self) -> Any:
@@ -167,18 +171,23 @@ class SecondOrder(Optimizer):
     def add_param_group(self, param_group: dict[str, Any]) -> None:
         """Train more parameters from now on; the curvature model starts again, since its vectors get longer."""
         if self.param_groups:
-            for name, value in self._options.items():
-                if name not in ("params", "param_names", "lr") and param_group.get(name, value) != value:
+            shared = {name: v for name, v in self._options.items() if name not in ("params", "param_names")}
+            for name, value in shared.items():
+                if name != "lr" and param_group.get(name, value) != value:
                     raise ValueError(
                         f"all parameter groups share one step, so {name} must be {value!r} as in the first group, "
                         f"got {param_group[name]!r}"
                     )
+            param_group = {**shared, **param_group}
+        _check({**self.defaults, **param_group})
         super().add_param_group(param_group)
 
     def state_dict(self) -> dict[str, Any]:
         """A snapshot: later steps do not change it. Load it, and training goes on bit for bit."""
         self._save()
-        return super().state_dict()
+        snapshot = super().state_dict()
+        self._note()  # the snapshot keeps what was saved to itself
+        return snapshot
 
     def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
         """Go on from a snapshot of the same method over parameters of the same shapes."""
@@ -193,9 +202,9 @@ class SecondOrder(Optimizer):
             super().load_state_dict(dict(state_dict))
         finally:
             handle.remove()
-        self._forget()
         for saved in final["state"].values():  # not as torch has cast it: Gram matrices stay in double precision
             self.state[self._first] = deepcopy(saved)
+        self._forget()
 
     def __getstate__(self) -> dict[str, Any]:
         self._save()
@@ -212,7 +221,7 @@ class SecondOrder(Optimizer):
     @property
     def _first(self) -> torch.Tensor:
         """The parameter under which the state is kept, as `torch.optim.LBFGS` does."""
-        return self._options["params"][0]
+        return next(p for group in self.param_groups for p in group["params"])
 
     @property
     def _saved(self) -> dict[str, Any]:
@@ -223,50 +232,59 @@ class SecondOrder(Optimizer):
         self._engine: Engine | None = None
         self._flat: Flat | None = None
         self._history = History(math.nan, math.nan)
+        self._status = Status.RUNNING
+        self._n_iter, self._n_evals = 0, self._saved.get("func_evals", 0)
 
     def _layout(self) -> Flat:
         """The parameters as they are now; a changed set of them makes the curvature model start again."""
         flat = Flat(p for group in self.param_groups for p in group["params"])
-        if self._flat is not None and flat.layout != self._flat.layout:
+        if self._flat is None:  # loaded, or never stepped
+            changed = "layout" in self._saved and _shapes(flat.layout) != _shapes(self._saved["layout"])
+        else:
+            changed = not flat.same(self._flat)
+        if changed:
+            self._n_iter = self._saved.get("n_iter", 0)
             self._engine = None
             self.state.pop(self._first, None)
         self._flat = flat
         return flat
 
-    def _begin(self, objective: ClosureObjective, start: torch.Tensor) -> bool:
-        """Make the engine ready at `start`; True if an earlier evaluation there is used again."""
-        if self._engine is None:
-            saved = self._saved.get("engine")
-            if saved is None:
-                self._engine = self._new_engine(objective, objective(start))
-                self._history = History(objective.sign * self._engine.at.f, self._engine.grad_norm)
-                return False
-            at = Point(saved["x"].to(start), saved["f"], saved["g"].to(start))
-            self._engine = self._new_engine(objective, at)
-            self._engine.restore(saved)
-            self._history = History(objective.sign * at.f, self._engine.grad_norm)
+    def _begin(self, objective: ClosureObjective, start: torch.Tensor, rate: float) -> tuple[Engine, bool]:
+        """The engine, ready at `start`; True if an earlier evaluation there is used again."""
         engine = self._engine
+        if engine is None:
+            saved = self._saved.get("engine")
+            at = objective(start) if saved is None else Point(saved["x"].to(start), saved["f"], saved["g"].to(start))
+            self._engine = engine = self._new_engine(objective, at)
+            if math.isnan(self._history.f0):
+                self._history = History(objective.sign * at.f, engine.grad_norm)
+            if saved is None:
+                engine.k = self._n_iter
+                return engine, False
+            engine.restore(saved)
         engine.objective = objective
         kept = objective.flat.holds(engine.at.x)
-        if kept and self._options["reuse"] and engine.status is Status.RUNNING:
-            return True
+        if kept and rate and self._options["reuse"] and engine.status is Status.RUNNING:
+            return engine, True
         engine.move(objective(engine.at.x if kept else start))
-        return False
+        return engine, False
 
-    def _iterate(self, rate: float, reused: bool) -> Engine:
-        engine, options = self._engine, self._options
-        assert engine is not None
+    def _iterate(self, engine: Engine, rate: float, reused: bool) -> Status:
+        """Run the engine; why it ended."""
+        options = self._options
         engine.globalization.boldness = rate
         first, before = engine.k, engine.evals
-        while rate and engine.status is Status.RUNNING and engine.k < first + options["max_iter"]:
+        while rate and engine.status is Status.RUNNING:
+            if engine.k >= first + options["max_iter"]:
+                return Status.MAXITER
             if engine.evals - before >= options["max_eval"]:
-                break
+                return Status.MAXFUN
             record = engine.step()
             self._history.append(record._replace(f=-record.f) if options["maximize"] else record)
             if reused and engine.status is not Status.RUNNING and not engine.status.converged:
                 engine.move(engine.objective(engine.at.x))  # the loss may have changed after all
                 reused = False
-        return engine
+        return engine.status
 
     def _new_engine(self, objective: ClosureObjective, at: Point) -> Engine:
         options, space = self._options, Space()
@@ -277,9 +295,9 @@ class SecondOrder(Optimizer):
         return Engine(objective, at, parts.curvature, parts.globalization, space, tolerances, parts.on_failure)
 
     def _note(self) -> None:
-        """Keep the counters that users of `torch.optim.LBFGS` read from its state."""
+        """Keep the counters that users of `torch.optim.LBFGS` read from its state; the engine has all the rest."""
         if self._engine:
-            self.state[self._first].update(n_iter=self._engine.k, func_evals=self._engine.evals)
+            self.state[self._first] = {"n_iter": self._engine.k, "func_evals": self._n_evals}
 
     def _save(self) -> None:
         if self._engine and self._flat:
@@ -288,16 +306,19 @@ class SecondOrder(Optimizer):
             self.state[self._first].update(method=self._method, layout=layout, engine=self._engine.state())
 
     def _check_loadable(self, state_dict: Mapping[str, Any]) -> None:
+        flat = Flat(p for group in self.param_groups for p in group["params"])
+        for given in (*state_dict["param_groups"], *state_dict["state"].values()):
+            if "method" not in given:
+                raise ValueError(f"this state dict is of another optimizer than {type(self).__name__}: {sorted(given)}")
         for saved in state_dict["state"].values():
-            if "engine" not in saved:
-                raise ValueError(f"this state dict is of another optimizer than {type(self).__name__}: {sorted(saved)}")
-            flat = Flat(p for group in self.param_groups for p in group["params"])
-            mine = full_name(self._options["method"], flat.n, self._options["history_size"])
-            if saved["method"] != mine:
-                raise ValueError(f"this state dict is of the method {saved['method']!r}, the optimizer's is {mine!r}")
-            shapes, given = [list(shape) for shape, _ in flat.layout], [shape for shape, _ in saved["layout"]]
+            shapes, given = _shapes(flat.layout), _shapes(saved["layout"])
             if shapes != given:
                 raise ValueError(f"this state dict is for parameters of shapes {given}, the optimizer's are {shapes}")
+        size = state_dict["param_groups"][0]["history_size"]  # is loaded too
+        mine = full_name(self._options["method"], flat.n, size)
+        for given in (*state_dict["param_groups"], *state_dict["state"].values()):
+            if full_name(given["method"], flat.n, size) != mine:
+                raise ValueError(f"this state dict is of the method {given['method']!r}, the optimizer's is {mine!r}")
 
 
 class _OneModel(SecondOrder):
@@ -357,12 +378,26 @@ class BFGS(_OneModel):
     curvature = "bfgs"
 
 
+def _check(options: Mapping[str, Any]) -> None:
+    """Complain about wrong options now, not at the first step."""
+    _rate(options)
+    check_count("max_iter", options["max_iter"], least=1)
+    check_count("max_eval", options["max_eval"], least=1)
+    check_at_least_zero("tolerance_grad", options["tolerance_grad"])
+    check_at_least_zero("tolerance_change", options["tolerance_change"])
+    check_choice("line_search_fn", options["line_search_fn"], _SEARCHES)  # type: ignore[arg-type]
+    build(options["method"], torch.zeros(0, device="cpu"), Space(), _settings(options))
+
+
 def _settings(options: Mapping[str, Any]) -> dict[str, Any]:
-    """The options that shape a method, checked."""
+    """The options that shape a method."""
     chosen = {name: options[name] for name in (*_FURTHER, "history_size") if name in options}
-    chosen["condition"] = _SEARCHES[options["line_search_fn"]]
-    Settings(**chosen)
-    return chosen
+    return {**chosen, "condition": _SEARCHES[options["line_search_fn"]]}
+
+
+def _shapes(layout: Iterable[Sequence[Any]]) -> list[str]:
+    """What two layouts must agree in for a state to fit: precision may differ, the count of numbers may not."""
+    return [f"{'complex ' if dtype.startswith('complex') else ''}{list(shape)}" for shape, dtype in layout]
 
 
 def _rate(*groups: Mapping[str, Any]) -> float:

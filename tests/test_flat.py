@@ -1,0 +1,99 @@
+"""The flat vector: any list of tensors goes in and comes out."""
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from signedstep.flat import Flat
+
+DTYPES = [torch.float16, torch.bfloat16, torch.float32, torch.float64, torch.complex64, torch.complex128]
+
+
+@st.composite
+def parameters(draw):
+    """Tensors of any shape, precision and stride, some of them frozen."""
+    torch.manual_seed(draw(st.integers(0, 100)))
+    params = []
+    for _ in range(draw(st.integers(0, 6))):
+        shape = draw(st.lists(st.integers(0, 4), max_size=3))
+        p = torch.randn([*shape, 2]).to(draw(st.sampled_from(DTYPES)))[..., draw(st.integers(0, 1))]
+        p = p if draw(st.booleans()) else p.permute(tuple(reversed(range(p.dim()))))
+        params.append(p.detach().requires_grad_(draw(st.booleans()) or draw(st.booleans())))
+    return params
+
+
+def numbers(tensors, dtype):
+    """The reference: a Python loop."""
+    parts = [torch.view_as_real(t).reshape(-1) if t.is_complex() else t.reshape(-1) for t in tensors]
+    return torch.cat([torch.zeros(0, dtype=dtype), *(part.to(dtype) for part in parts)])
+
+
+@given(parameters())
+def test_parameters_go_in_and_come_out(params):
+    flat = Flat(params)
+    free = [p.detach() for p in params if p.requires_grad]
+    frozen = [p.clone() for p in params if not p.requires_grad]
+    before = [p.clone() for p in free]
+    x = flat.read()
+    assert flat.dtype == x.dtype
+    assert torch.equal(x, numbers(free, flat.dtype))
+    assert flat.n == len(x)
+    assert flat.holds(x)
+    moved = x + 1
+    flat.write(moved)
+    assert flat.holds(moved)
+    assert flat.holds(x) == (flat.n == 0)
+    for p, q in zip(free, before, strict=True):
+        assert torch.equal(
+            p, (q.to(x.dtype.to_complex()) + 1 + 1j if p.is_complex() else q.to(x.dtype) + 1).to(p.dtype)
+        )
+    flat.write(x)
+    assert all(torch.equal(p, q) for p, q in zip(free, before, strict=True))
+    assert all(torch.equal(p, q) for p, q in zip([p for p in params if not p.requires_grad], frozen, strict=True))
+    assert torch.equal(x, numbers(free, flat.dtype)), "a copy, not a view"
+
+
+@given(parameters(), st.data())
+def test_gradients_go_in_and_come_out(params, data):
+    flat = Flat(params)
+    free = [p for p in params if p.requires_grad]
+    for p in free:
+        p.grad = data.draw(st.sampled_from([None, torch.ones_like(p), 2 * torch.ones_like(p).to_sparse()]))
+    dense = [torch.zeros_like(p) if p.grad is None else p.grad.to_dense() for p in free]
+    assert flat.has_grads() == any(p.grad is not None for p in free)
+    g = flat.read_grads()
+    assert torch.equal(g, numbers(dense, flat.dtype))
+    wanted = torch.arange(flat.n, dtype=flat.dtype)
+    flat.write_grads(wanted)
+    assert torch.equal(flat.read_grads(), wanted)
+    assert all(p.grad.dtype == p.dtype and p.grad.shape == p.shape for p in free)
+    assert all(p.grad is None for p in params if not p.requires_grad)
+    flat.clear_grads()
+    assert not flat.has_grads()
+    assert not flat.read_grads().any()
+
+
+@pytest.mark.parametrize(
+    ("dtypes", "widest"),
+    [
+        ([torch.bfloat16], torch.float32),
+        ([torch.float16, torch.bfloat16], torch.float32),
+        ([torch.float16, torch.float64], torch.float64),
+        ([torch.complex64], torch.float32),
+        ([torch.complex128, torch.float32], torch.float64),
+        ([], torch.float32),
+    ],
+)
+def test_the_vector_has_the_widest_precision(dtypes, widest):
+    assert Flat(torch.ones(2, dtype=t, requires_grad=True) for t in dtypes).read().dtype == widest
+
+
+def test_the_same_parameters_are_those_not_others_like_them():
+    p, q = torch.ones(2, requires_grad=True), torch.ones(2, requires_grad=True)
+    assert Flat([p, q]).same(Flat([p, q]))
+    assert not Flat([p, q]).same(Flat([q, p]))
+    assert not Flat([p, q]).same(Flat([p]))
+    flat = Flat([p])
+    p.data = p.data.double()
+    assert not flat.same(Flat([p]))

@@ -1,0 +1,260 @@
+"""Saving and going on: state dicts, copies and pickles of the torch.optim front."""
+
+import copy
+import io
+import pickle
+
+import pytest
+import torch
+
+import signedstep
+from training import CLASSES, Counted, assert_same, bowl, copies, fit, leaf, model
+
+every_class = pytest.mark.parametrize("make", CLASSES)
+KINDS = [
+    *((make, {}) for make in CLASSES),
+    (signedstep.LSR1, {"globalization": "wolfe+-"}),
+    (signedstep.LSR1, {"globalization": "clip", "history_size": 3}),
+    (signedstep.LSR1, {"globalization": "damp", "line_search_fn": "armijo"}),
+    (signedstep.LBFGS, {"globalization": "flip", "history_size": 4}),
+    (signedstep.SR1, {"globalization": "flip"}),
+    (signedstep.SR1, {"globalization": "damp-dense"}),
+    (signedstep.BFGS, {"gamma": 2.0}),
+    (signedstep.SecondOrder, {}),
+    (signedstep.SecondOrder, {"method": "gd"}),
+]
+every_kind = pytest.mark.parametrize(
+    ("make", "options"), KINDS, ids=["-".join(map(str, (m.__name__, *o.values()))) for m, o in KINDS]
+)
+STEPS = 7
+
+
+def on_disk(saved):
+    """Through a file, read as safely as torch reads."""
+    file = io.BytesIO()
+    torch.save(saved, file)
+    file.seek(0)
+    return torch.load(file, weights_only=True)
+
+
+def exact(saved):
+    """A state dict spelled out, to be compared bit for bit."""
+    if isinstance(saved, dict):
+        return {name: exact(value) for name, value in saved.items()}
+    if isinstance(saved, list):
+        return [exact(value) for value in saved]
+    return f"{saved.dtype} {saved.tolist()}" if isinstance(saved, torch.Tensor) else repr(saved)
+
+
+def started(make, options, dtype=torch.float64, **more):
+    net = model(dtype=dtype)
+    return net, make(net.parameters(), **{"max_iter": 2, **options, **more})
+
+
+def seen(net, optimizer, steps):
+    """Losses, counts and gradients of some steps: whatever could differ."""
+    for _ in range(steps):
+        loss = optimizer.step(Counted(fit(net), optimizer)).item()
+        yield loss, optimizer.n_evals, optimizer.status, *(p.grad.sum().item() for p in net.parameters())
+
+
+@every_kind
+@pytest.mark.parametrize("reuse", [False, True])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_resuming_at_any_step_is_exact(make, options, reuse, dtype):
+    net, optimizer = started(make, options, dtype, reuse=reuse)
+    saved = []
+    whole = []
+    for _ in range(STEPS):
+        saved.append(on_disk({"model": net.state_dict(), "optimizer": optimizer.state_dict()}))
+        whole += seen(net, optimizer, 1)
+    for at, checkpoint in enumerate(saved):
+        other, resumed = started(make, {**options, "max_iter": 9}, dtype)
+        other.load_state_dict(checkpoint["model"])
+        resumed.load_state_dict(checkpoint["optimizer"])
+        assert list(seen(other, resumed, STEPS - at)) == whole[at:], at
+        assert_same(other.parameters(), net.parameters())
+
+
+@every_kind
+@pytest.mark.parametrize("how", [copy.deepcopy, lambda both: pickle.loads(pickle.dumps(both))], ids=["copy", "pickle"])
+def test_copies_of_model_and_optimizer_go_on_together_and_apart(make, options, how):
+    net, optimizer = started(make, options)
+    list(seen(net, optimizer, 3))
+    other, copied = how((net, optimizer))
+    assert copied.param_groups[0]["params"][0] is next(other.parameters())
+    before = copies(other.parameters())
+    rest = list(seen(net, optimizer, 3))
+    assert_same(other.parameters(), before)
+    assert list(seen(other, copied, 3)) == rest
+    assert_same(net.parameters(), other.parameters())
+
+
+@every_class
+@pytest.mark.parametrize("again", [False, True], ids=["once", "twice"])
+def test_a_snapshot_is_not_changed_by_later_steps(make, again):
+    net, optimizer = started(make, {})
+    list(seen(net, optimizer, 2))
+    saved = optimizer.state_dict()
+    before = on_disk(saved)
+    list(seen(net, optimizer, 2))
+    if again:
+        optimizer.state_dict()
+        list(seen(net, optimizer, 1))
+    assert exact(saved) == exact(before)
+
+
+@every_class
+def test_a_snapshot_is_not_changed_by_those_who_load_it(make):
+    net, optimizer = started(make, {})
+    list(seen(net, optimizer, 2))
+    saved = optimizer.state_dict()
+    before, weights = on_disk(saved), copy.deepcopy(net.state_dict())
+    runs = []
+    for _ in range(2):
+        other, resumed = started(make, {})
+        other.load_state_dict(weights)
+        resumed.load_state_dict(saved)
+        runs.append(list(seen(other, resumed, 3)))
+    assert exact(saved) == exact(before)
+    assert runs[0] == runs[1]
+
+
+@every_class
+def test_the_counters_of_torch_are_in_the_state(make):
+    net, optimizer = started(make, {}, max_iter=3, max_eval=50)
+    assert optimizer.state_dict()["state"] == {}
+    for steps in (1, 2):
+        list(seen(net, optimizer, 1))
+        state = optimizer.state_dict()["state"][0]
+        assert (state["n_iter"], state["func_evals"]) == (3 * steps, optimizer.n_evals)
+    assert not any(isinstance(v, torch.Tensor) for s in optimizer.state.values() for v in s.values())
+    assert set(optimizer.state[net[0].weight]) == {"n_iter", "func_evals"}, "saving does not keep a second copy"
+
+
+def test_loading_before_and_after_the_first_step():
+    net, optimizer = started(signedstep.LSR1, {})
+    fresh = optimizer.state_dict()
+    first = list(seen(net, optimizer, 2))
+    net.load_state_dict(model().state_dict())
+    optimizer.load_state_dict(fresh)
+    assert (optimizer.n_evals, len(optimizer.history)) == (0, 0)
+    assert list(seen(net, optimizer, 2)) == first, "back at the beginning"
+
+
+def test_a_loaded_state_may_be_saved_again_at_once():
+    net, optimizer = started(signedstep.LSR1, {})
+    list(seen(net, optimizer, 3))
+    saved = optimizer.state_dict()
+    _, other = started(signedstep.LSR1, {})
+    other.load_state_dict(saved)
+    assert exact(other.state_dict()) == exact(saved)
+    assert other.n_evals == optimizer.n_evals
+
+
+@every_class
+@pytest.mark.parametrize(("old", "new"), [(torch.float32, torch.float64), (torch.float64, torch.float32)])
+def test_a_checkpoint_of_another_precision_goes_on(make, old, new):
+    net, optimizer = started(make, {}, old, max_iter=10)
+    list(seen(net, optimizer, 1))
+    other, resumed = started(make, {}, new)
+    other.load_state_dict(net.state_dict())
+    resumed.load_state_dict(on_disk(optimizer.state_dict()))
+    loss = fit(other)().item()
+    returned = resumed.step(fit(other))
+    assert returned.dtype == new
+    assert returned < loss
+    assert resumed.history.cosine[0] < 0.999, "what was learned is still there"
+    assert resumed.state_dict()["state"][0]["engine"]["x"].dtype == new
+
+
+@every_class
+def test_parameters_that_are_not_those_of_the_checkpoint_are_used_as_they_are(make):
+    net, optimizer = started(make, {})
+    list(seen(net, optimizer, 2))
+    other = model(seed=5)
+    resumed = make(other.parameters())
+    resumed.load_state_dict(optimizer.state_dict())
+    closure = Counted(fit(other))
+    returned = resumed.step(closure)
+    assert closure.values[0] == fit(model(seed=5))().item()
+    assert returned < closure.values[0]
+
+
+def refused(target, saved, words):
+    before = on_disk(target.state_dict())
+    with pytest.raises(ValueError, match=words):
+        target.load_state_dict(saved)
+    assert exact(target.state_dict()) == exact(before)
+
+
+@pytest.mark.parametrize("steps", [0, 1])
+def test_other_methods_are_refused(steps):
+    net, target = started(signedstep.LSR1, {})
+    list(seen(net, target, 1))
+    others = [started(signedstep.LBFGS, {}), started(signedstep.LSR1, {"globalization": "wolfe+-"})]
+    for other, optimizer in others:
+        list(seen(other, optimizer, steps))
+        refused(target, optimizer.state_dict(), "is of the method 'l.*', the optimizer's is 'lsr1/flip'")
+    same = signedstep.SecondOrder(net.parameters(), "lsr1/flip")
+    same.step(fit(net))
+    target.load_state_dict(same.state_dict())
+    assert target.step(fit(net)) < 1
+
+
+@pytest.mark.parametrize("make", [torch.optim.LBFGS, torch.optim.SGD, torch.optim.Adam])
+@pytest.mark.parametrize("steps", [0, 1])
+def test_other_optimizers_are_refused(make, steps):
+    net, target = started(signedstep.LBFGS, {})
+    optimizer = make(net.parameters())
+    for _ in range(steps):
+        optimizer.step(Counted(fit(net), optimizer))
+    refused(target, optimizer.state_dict(), "another optimizer than LBFGS")
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        lambda: [leaf(1.0, 2.0, 3.0), leaf(4.0)],
+        lambda: [leaf(4.0, 5.0), leaf(1.0, 2.0, 3.0)],
+        lambda: [torch.zeros(3, 1, dtype=torch.float64, requires_grad=True), leaf(4.0, 5.0)],
+        lambda: [leaf(1.0, 2.0, 3.0, dtype=torch.complex64), leaf(4.0, 5.0)],
+        lambda: [leaf(1.0, 2.0, 3.0), leaf(4.0, 5.0).requires_grad_(False)],
+        lambda: [leaf(1.0, 2.0, 3.0), leaf(4.0, 5.0), leaf(6.0)],
+    ],
+    ids=["shorter", "swapped", "reshaped", "complex", "frozen", "one more"],
+)
+def test_other_layouts_are_refused(other):
+    first, second = [leaf(1.0, 2.0, 3.0), leaf(4.0, 5.0)], other()
+    optimizer, target = signedstep.LSR1(first, max_iter=2), signedstep.LSR1(second, max_iter=2)
+    optimizer.step(lambda: bowl(*first))
+    target.step(lambda: bowl(*second))
+    refused(target, optimizer.state_dict(), "shapes|size")
+    refused(optimizer, target.state_dict(), "shapes|size")
+
+
+def test_auto_keeps_the_method_that_it_chose():
+    """`auto` depends on history_size, which is loaded too."""
+    net = model()
+    optimizer = signedstep.SecondOrder(net.parameters(), history_size=50, max_iter=2)
+    optimizer.step(fit(net))
+    saved = optimizer.state_dict()
+    assert saved["state"][0]["method"] == "lbfgs/wolfe"
+    other = signedstep.SecondOrder(net.parameters())
+    other.load_state_dict(saved)
+    assert other.step(fit(net)) == optimizer.step(fit(net)) or other.history.k[0] == 3
+
+
+def test_schedulers_and_tensor_rates_are_saved_with_the_groups():
+    net, optimizer = started(signedstep.LSR1, {"lr": torch.tensor(0.5)})
+    list(seen(net, optimizer, 2))
+    saved = on_disk(optimizer.state_dict())
+    other, resumed = copy.deepcopy(net), None
+    resumed = signedstep.LSR1(other.parameters())
+    resumed.load_state_dict(saved)
+    assert float(resumed.param_groups[0]["lr"]) == 0.5
+    assert list(seen(other, resumed, 2)) == list(seen(net, optimizer, 2))
+
+
+def test_the_repr_shows_the_options():
+    assert "method: lsr1" in repr(signedstep.LSR1([leaf(1.0)]))
