@@ -5,7 +5,7 @@ INSTALL := $(BIN)/pip install --quiet --disable-pip-version-check --constraint c
 USED := .venv/.used
 DEVELOPED := .venv/.developed
 
-.PHONY: help test check format bench-classical bench-overhead clean
+.PHONY: help reproduce test test-kill check format bench-classical bench-overhead bench-first-layer clean
 
 help:  ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 20
@@ -20,8 +20,14 @@ $(DEVELOPED): $(USED)
 	$(INSTALL) --editable '.[dev]'
 	touch $@
 
+reproduce: $(USED)  ## run the paper's experiments on the embedded data and write results/report/report.html
+	$(BIN)/signedstep reproduce
+
 test: $(DEVELOPED)  ## run the tests
 	$(BIN)/pytest --numprocesses 2
+
+test-kill: $(DEVELOPED)  ## kill a study at ten random moments and resume it
+	SIGNEDSTEP_KILLS=10 $(BIN)/pytest tests/test_resume.py
 
 check: $(DEVELOPED)  ## lint, formatting and types
 	$(BIN)/ruff check
@@ -37,6 +43,9 @@ bench-classical: $(DEVELOPED)  ## problems solved on the classical set, next to 
 
 bench-overhead: $(DEVELOPED)  ## time per iteration outside the objective, next to torch.optim.LBFGS
 	$(BIN)/python benchmarks/overhead.py
+
+bench-first-layer: $(DEVELOPED)  ## from which density on the first layer of a network is faster dense
+	$(BIN)/python benchmarks/first_layer.py
 
 clean:  ## remove what the targets made
 	rm -rf .venv .pytest_cache .ruff_cache .hypothesis build dist
