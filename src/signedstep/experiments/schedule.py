@@ -99,7 +99,7 @@ def on_dask(address: str) -> Backend:
                 for rank, run in enumerate(runs)
             ]
             try:
-                for future in as_completed(futures):
+                for future in as_completed(futures, loop=client.loop):
                     yield future.result()
                     future.release()
             finally:

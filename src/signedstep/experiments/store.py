@@ -1,5 +1,6 @@
 """Keeps outcomes: one small JSON file for each run, whole or not there, so that a study can be killed at any moment."""
 
+import hashlib
 import json
 import os
 import warnings
@@ -42,10 +43,10 @@ class Store:
         """Write an outcome: first to a temporary file beside its own, which then takes its place at once."""
         path = self.file(outcome.run)
         path.parent.mkdir(parents=True, exist_ok=True)
-        text = json.dumps({"format": FORMAT, **outcome.to_json()}, allow_nan=False)
+        text = _written(outcome)
         temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
         with temporary.open("w", encoding="utf-8") as file:
-            file.write(text + "\n")
+            file.write(text)
             file.flush()
             os.fsync(file.fileno())
         os.replace(temporary, path)
@@ -71,24 +72,30 @@ class _UnusableError(Exception):
     """A file that does not hold an outcome of this version; the text says why."""
 
 
+def _written(outcome: Outcome) -> str:
+    record = outcome.to_json()
+    return json.dumps({"format": FORMAT, "sha256": _sum(record), "outcome": record}, allow_nan=False) + "\n"
+
+
 def _read(path: Path) -> Outcome:
     try:
-        record: Any = json.loads(path.read_text(encoding="utf-8"))
-    except ValueError:
-        raise _UnusableError("is damaged, no JSON") from None
-    if not isinstance(record, dict) or record.pop("format", None) != FORMAT:
-        raise _UnusableError(f"is not in format {FORMAT} of an outcome")
-    try:
-        outcome = Outcome.from_json(record)
+        file: Any = json.loads(path.read_bytes())
+        if not isinstance(file, dict) or file.get("format") != FORMAT:
+            raise _UnusableError(f"is not in format {FORMAT} of an outcome")
+        if file["sha256"] != _sum(file["outcome"]):
+            raise _UnusableError("is damaged, its checksum is not that of its content")
+        outcome = Outcome.from_json(file["outcome"])
         version = outcome.environment["signedstep"]
-        columns = {len(column) for column in vars(outcome.trace).values()}
-    except (TypeError, KeyError, AttributeError):
+    except (ValueError, TypeError, KeyError, RecursionError):
         raise _UnusableError("is damaged, no outcome") from None
-    if len(columns) != 1 or 0 in columns:
-        raise _UnusableError("is damaged, columns of unequal length")
     if version != signedstep.__version__:
         raise _UnusableError(f"was made by version {version}, this is {signedstep.__version__}")
     return outcome
+
+
+def _sum(record: Any) -> str:
+    """Of the record as JSON: what is read is written again with the same characters."""
+    return hashlib.sha256(json.dumps(record, allow_nan=False).encode()).hexdigest()
 
 
 def _warn(text: str) -> None:
