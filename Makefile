@@ -5,7 +5,7 @@ INSTALL := $(BIN)/pip install --quiet --disable-pip-version-check --constraint c
 USED := .venv/.used
 DEVELOPED := .venv/.developed
 
-.PHONY: help test check format bench-classical bench-overhead clean
+.PHONY: help test check format bench-classical bench-overhead fuzz-readers clean
 
 help:  ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 20
@@ -37,6 +37,9 @@ bench-classical: $(DEVELOPED)  ## problems solved on the classical set, next to 
 
 bench-overhead: $(DEVELOPED)  ## time per iteration outside the objective, next to torch.optim.LBFGS
 	$(BIN)/python benchmarks/overhead.py
+
+fuzz-readers: $(DEVELOPED)  ## 100,000 mutated data files, read as scikit-learn and NumPy do or refused
+	$(BIN)/python benchmarks/fuzz_readers.py
 
 clean:  ## remove what the targets made
 	rm -rf .venv .pytest_cache .ruff_cache .hypothesis build dist
