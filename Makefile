@@ -5,7 +5,7 @@ INSTALL := $(BIN)/pip install --quiet --disable-pip-version-check --constraint c
 USED := .venv/.used
 DEVELOPED := .venv/.developed
 
-.PHONY: help reproduce test test-kill check format bench-classical bench-overhead bench-first-layer clean
+.PHONY: help reproduce test test-kill check format bench-classical bench-overhead bench-first-layer fuzz-readers clean
 
 help:  ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 20
@@ -46,6 +46,9 @@ bench-overhead: $(DEVELOPED)  ## time per iteration outside the objective, next 
 
 bench-first-layer: $(DEVELOPED)  ## from which density on the first layer of a network is faster dense
 	$(BIN)/python benchmarks/first_layer.py
+
+fuzz-readers: $(DEVELOPED)  ## 100,000 mutated data files, read as scikit-learn and NumPy do or refused
+	$(BIN)/python benchmarks/fuzz_readers.py
 
 clean:  ## remove what the targets made
 	rm -rf .venv .pytest_cache .ruff_cache .hypothesis build dist
