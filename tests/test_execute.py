@@ -90,7 +90,7 @@ def test_a_diverging_run_ends_with_its_last_finite_entry():
 
 
 def test_a_start_that_is_not_finite_is_an_error():
-    with pytest.raises(ValueError, match="not finite at the start; give the network a smaller scale"):
+    with pytest.raises(ValueError, match="not finite at the start: give the network a smaller scale"):
         execute(replace(HEART, network=Network(activation="relu", scale=1e120)))
 
 

@@ -1,6 +1,7 @@
 """News from runs in other processes of this machine: now and then a datagram with the iteration and the loss."""
 
 import json
+import math
 import socket
 import threading
 import time
@@ -42,15 +43,13 @@ class Heartbeats:
 
 def sender(address: tuple[str, int]) -> Hear:
     """A function that sends what it is told, but not all of it; nobody waits for an answer."""
-    sending = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
-    sending.setblocking(False)
-    last = -INTERVAL
+    last = -math.inf
 
     def send(name: str, k: int, f: float) -> None:
         nonlocal last
         if time.monotonic() - last >= INTERVAL:
             last = time.monotonic()
-            with suppress(OSError):
+            with suppress(OSError), socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sending:
                 sending.sendto(json.dumps([name, k, f]).encode(), address)
 
     return send

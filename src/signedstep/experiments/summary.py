@@ -1,5 +1,6 @@
 """The result of a study in a few lines of a terminal."""
 
+import math
 from collections.abc import Sequence
 
 from rich.console import Group
@@ -7,7 +8,7 @@ from rich.table import Table
 
 from signedstep.experiments.panels import label, main_panels, panels
 from signedstep.experiments.runs import Outcome
-from signedstep.experiments.tables import Entry, number, spread, table
+from signedstep.experiments.tables import Entry, number, table
 from signedstep.experiments.tables import Table as Losses
 
 
@@ -29,18 +30,25 @@ def _overview(losses: Losses) -> Table:
     return shown
 
 
-def _ranking(losses: Losses) -> tuple[Table, str]:
+def _ranking(found: Losses) -> tuple[Table, str]:
     """The methods on one data set, the lowest median first, and what follows from that in a sentence."""
-    (line,) = losses.lines
+    (line,) = found.lines
     order = sorted(line.entries, key=lambda column: (line.entries[column].dnf, line.entries[column].median))
     shown = Table(line.data)
     for heading in ("median", "quartiles", "seconds a run"):
         shown.add_column(heading, justify="right")
     for column in order:
         entry = line.entries[column]
-        shown.add_row(_named(column, entry), _cell(entry), spread(entry), f"{entry.seconds:.2f}")
+        losses = ["DNF", ""] if entry.dnf else [_short(entry.median), f"{_short(entry.low)} to {_short(entry.high)}"]
+        shown.add_row(
+            _named(column, entry), *losses, f"{entry.seconds:.2f}", style="bold" if column == order[0] else ""
+        )
     best = line.entries[order[0]]
-    return (shown, f"Lowest median: {_named(order[0], best)}, {best.median:.6g}.")
+    return shown, f"Lowest median: {_named(order[0], best)}, {_short(best.median)}."
+
+
+def _short(loss: float) -> str:
+    return f"{loss:.3g}" if math.isfinite(loss) else "diverged"
 
 
 def _cell(entry: Entry | None) -> str:

@@ -25,6 +25,10 @@ TIME_LIMIT = "The time limit of {:g} s was reached."
 DIVERGED = "Diverged: the loss or its gradient was not finite after iteration {}; the trace ends before it."
 
 
+class BadStartError(ValueError):
+    """The loss of a network cannot be computed at its initial parameters."""
+
+
 class Entry(NamedTuple):
     """One row of a trace."""
 
@@ -81,7 +85,7 @@ class _Meter:
 
     def begin(self, f: float, grad_norm: float) -> None:
         if not (math.isfinite(f) and math.isfinite(grad_norm)):
-            raise ValueError("the loss or its gradient is not finite at the start; give the network a smaller scale")
+            raise BadStartError("the loss or its gradient is not finite at the start: give the network a smaller scale")
         self._report(Entry(f, grad_norm, 1, self._seconds))
 
     def iteration(self, f: float, grad_norm: float, evals: int, alpha: float, cosine: float) -> Ending | None:

@@ -64,12 +64,15 @@ def carry_out(
     from signedstep.experiments.schedule import here, on_dask
     from signedstep.experiments.session import outcomes_of
     from signedstep.experiments.summary import summary
+    from signedstep.experiments.training import BadStartError
 
     console = Console()
     try:
         backend = on_dask(arguments.dask) if arguments.dask else here(arguments.jobs)
         outcomes = outcomes_of(runs, folder / "runs", backend, place, shapes, console)
         page = write(outcomes, folder / "report", title, arguments.command_line)
+    except BadStartError as error:
+        return complain(error)
     except KeyboardInterrupt:
         console.print("Interrupted. Finished runs are kept; the same command goes on from there.")
         return INTERRUPTED
