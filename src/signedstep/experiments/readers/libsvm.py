@@ -14,10 +14,9 @@ ALL_BUT_COLON_AND_BLANK = bytes(set(range(256)) - set(b": "))
 
 
 def read_libsvm(path: Path, limits: Limits, features: int | None = None, shown: str | None = None) -> Table:
-    """The table in a LIBSVM file; `features` is the number of columns, else it is the largest index. Errors show `shown` in
-    place of the path.
+    """The table in a LIBSVM file; `features` is the number of columns, else it is the largest index.
 
-    A query number `qid:3` after the label is accepted and ignored, as scikit-learn does.
+    A query number `qid:3` after the label is accepted and ignored, as scikit-learn does. Errors name the file `shown`.
     """
     lines, rows = Lines(path, limits, shown), _Rows()
     for line in lines:
