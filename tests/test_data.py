@@ -116,6 +116,12 @@ def test_a_file_of_the_users_comes_first_whatever_it_is_called(tmp_path, monkeyp
     assert next(sources.places(SETS["heart"])) == place
 
 
+def test_the_page_s_name_goes_before_the_set_s(tmp_path):
+    (tmp_path / "heart").write_bytes(HEART.replace(b":0.", b":0.5"))  # the page has another, unscaled file of this name
+    (tmp_path / "heart_scale").write_bytes(HEART)
+    np.testing.assert_array_equal(data.load("heart", tmp_path).X, data.load("heart").X)
+
+
 def test_a_folder_that_does_not_exist_is_named(tmp_path, monkeypatch):
     with pytest.raises(DataError, match=r"data_dir must be a folder, got .*nowhere"):
         data.load("heart", tmp_path / "nowhere")

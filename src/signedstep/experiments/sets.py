@@ -40,7 +40,7 @@ class DataSet:
     """Of the decompressed text of the copy we know."""
     rescale: Callable[[np.ndarray], np.ndarray] | None = None
     """What `load` does to make `scaling` true."""
-    doubt: str = ""
+    remark: str = ""
     page: str = PAGE
 
     @property
@@ -63,7 +63,7 @@ _ROWS = (
         source="UCI Adult",
         file="a1a",
         sha256="eb54c45f1bdb51286f803dd092eb8202b44637a858fc6c4e533a2d64a0d94b4e",
-        doubt="the page counts 123 features; the last four do not occur in these rows",
+        remark="the page counts 123 features; the last four do not occur in these rows",
     ),
     DataSet(
         name="a9a",
@@ -86,7 +86,7 @@ _ROWS = (
         source="Alon et al. 1999",
         file="colon-cancer.bz2",
         sha256="647eb57da9d5df273c8728a19033d80cf09bca70f4d35d1a2de5a281036bf35b",
-        doubt="the page's preprocessing could not be repeated exactly from the raw data",
+        remark="the page's preprocessing could not be repeated exactly from the raw data",
     ),
     DataSet(
         name="gisette",
@@ -97,7 +97,7 @@ _ROWS = (
         scaling=_PAGE_SCALED,
         source="NIPS 2003 feature selection challenge",
         file="gisette_scale.bz2",
-        doubt="no copy was at hand, so only shape and labels are checked",
+        remark="no copy was at hand, so only shape and labels are checked",
     ),
     DataSet(
         name="heart",
@@ -109,7 +109,7 @@ _ROWS = (
         source="UCI Statlog (Heart)",
         file="heart_scale",
         sha256="5defa0a4c4c5bdaf3f55ae3828310252e8565c13ee37ce279e0b86d82e7f4ce9",
-        doubt="the page also has it unscaled",
+        remark="the page also has it unscaled",
     ),
     DataSet(
         name="ijcnn1",
@@ -121,7 +121,7 @@ _ROWS = (
         source="IJCNN 2001 challenge",
         file="ijcnn1.tr.bz2",
         sha256="9454b7a9d98fcb83e4b79f1094b996aec75909677a77eede6094a9bb4f71c461",
-        doubt="training part without the validation part; our copy's features were not compared with a second one",
+        remark="training part without the validation part; our copy's features were not compared with a second one",
     ),
     DataSet(
         name="ionosphere",
@@ -156,7 +156,7 @@ _ROWS = (
         file="madelon",
         sha256="4801c452441772b47674fa8deb3724b1cb897eff49ccd8d47078367080c05b54",
         rescale=stretched,
-        doubt="0 to 999 in the file, which saturates a network; the page's text may be laid out otherwise than ours",
+        remark="0 to 999 in the file, which saturates a network; the page's text may be laid out otherwise than ours",
     ),
     DataSet(
         name="mushrooms",
@@ -180,7 +180,7 @@ _ROWS = (
         file="splice",
         sha256="eee33566cfe8988ec26122460cc712d66c5c5b79b966b259408e803addaa584d",
         rescale=stretched,
-        doubt="1 to 4 in the file; so scaled it is the page's other version, and which one the paper used is unknown",
+        remark="1 to 4 in the file; so scaled it is the page's other version, and which one the paper used is unknown",
     ),
     DataSet(
         name="svmguide3",
@@ -192,7 +192,7 @@ _ROWS = (
         source="Hsu, Chang & Lin's guide to SVM",
         file="svmguide3",
         sha256="ada17021fdf508bcaac7b7adea825886478f915935eccb24470f22c806dc4508",
-        doubt="feature 22 is 0 in every row; the page's text may have other line ends than ours",
+        remark="feature 22 is 0 in every row; the page's text may have other line ends than ours",
     ),
     DataSet(
         name="w1a",
@@ -225,7 +225,7 @@ _ROWS = (
         scaling="each feature to mean 0, variance 1 by us",
         source="scikit-learn (UCI Breast Cancer Wisconsin), malignant -1, benign +1",
         rescale=standardised,
-        doubt="not in the paper",
+        remark="not in the paper",
     ),
     DataSet(
         name="digits",
@@ -236,7 +236,7 @@ _ROWS = (
         scaling=_STRETCHED,
         source="scikit-learn (UCI Optical Recognition of Digits), even -1, odd +1",
         rescale=stretched,
-        doubt="not in the paper",
+        remark="not in the paper",
     ),
 )
 

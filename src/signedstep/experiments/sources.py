@@ -29,7 +29,8 @@ def places(dataset: DataSet, data_dir: Path | None = None) -> Iterator[Place]:
     """The files that should hold the set, in the order of the sources; scikit-learn's sets are in none."""
     if dataset.file is None:
         return
-    names = dict.fromkeys((dataset.name, dataset.file.removesuffix(".bz2")))
+    # The page's name first: the page also has a `heart` and an `ijcnn1` that are other data than Table 1's.
+    names = dict.fromkeys((dataset.file.removesuffix(".bz2"), dataset.name))
     for where, folder in _folders(data_dir):
         for path in (folder / f"{name}{ending}" for name in names for ending in ("", *COMPRESSIONS)):
             if path.is_file():

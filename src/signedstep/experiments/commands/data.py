@@ -54,8 +54,9 @@ def _list(arguments: argparse.Namespace) -> int:
     ]
     titles = ("name", "rows x features", "rows by label", "file on the page", "scaling", "sha256")
     if arguments.markdown:
-        for row in (titles, ["---"] * len(titles), *known):
-            print(f"| {' | '.join(row)} |")
+        notes = (("source", "remark"), ["---"] * 2, *((s.source, s.remark) for s in SETS.values()))
+        for row, note in zip((titles, ["---"] * len(titles), *known), notes, strict=True):
+            print(f"| {' | '.join((*row, *note))} |")
         return 0
     here = [_where(name, arguments.data_dir) for name in SETS]
     _print_columns([(titles[0], "here", *titles[1:]), *((r[0], h, *r[1:]) for r, h in zip(known, here, strict=True))])

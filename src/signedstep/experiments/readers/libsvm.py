@@ -8,7 +8,7 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from signedstep.experiments.readers.lines import Lines
-from signedstep.experiments.readers.table import DataError, Limits, Table, is_number, make_table
+from signedstep.experiments.readers.table import DataError, Limits, Table, first, is_number, make_table
 
 ALL_BUT_COLON_AND_BLANK = bytes(set(range(256)) - set(b": "))
 
@@ -16,7 +16,7 @@ ALL_BUT_COLON_AND_BLANK = bytes(set(range(256)) - set(b": "))
 def read_libsvm(path: Path, limits: Limits, features: int | None = None, shown: str | None = None) -> Table:
     """The table in a LIBSVM file; `features` is the number of columns, else it is the largest index.
 
-    A query number `qid:3` after the label is accepted and ignored, as scikit-learn does.
+    A query number `qid:3` after the label is accepted and ignored, as scikit-learn does. Errors name the file `shown`.
     """
     lines, rows = Lines(path, limits, shown), _Rows()
     for line in lines:
@@ -56,7 +56,7 @@ class _Rows:
         values, most = np.frombuffer(self.values), width or lines.limits.features
 
         def refuse(bad: np.ndarray, complaint: Callable[[int], str]) -> None:
-            for position in np.flatnonzero(bad)[:1]:
+            if (position := first(bad)) is not None:
                 row = int(np.searchsorted(ends, position, side="right")) - 1
                 raise DataError(f"{self.place(row, lines)}: {complaint(position)}")
 
@@ -96,7 +96,7 @@ def _complaint(label: bytes, pairs: list[bytes]) -> str:
         index, colon, value = pair.partition(b":")
         if not colon:
             return f"{_shown(pair)} is not of the form index:value"
-        if not index.isdigit() or len(index) > 18:
+        if not index.lstrip(b"+-").isdigit() or len(index) > 18:
             return f"the index {_shown(index)} is not a whole number from 1 to the limit of features"
         if not is_number(value):
             return f"the value {_shown(value)} of feature {index.decode()} is not a number"

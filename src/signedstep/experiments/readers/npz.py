@@ -4,23 +4,21 @@ import zipfile
 import zlib
 from pathlib import Path
 from typing import IO
+from zipfile import BadZipFile
 
 import numpy as np
 from numpy.lib import format as npy
 
-from signedstep.experiments.readers.table import DataError, Limits, Table, make_table
+from signedstep.experiments.readers.table import DataError, Limits, Table, first, make_table
 
-# All that zipfile and NumPy were seen to raise on damaged bytes; a nested header exhausts the parser's memory.
-DAMAGE = (
-    *(OSError, EOFError, ValueError, TypeError, KeyError, OverflowError, RuntimeError, MemoryError),
-    *(zipfile.BadZipFile, zlib.error),
-)
+# What zipfile and NumPy raise on damaged bytes; a header of nested brackets exhausts the parser's memory.
+DAMAGE = (OSError, EOFError, ValueError, TypeError, OverflowError, RuntimeError, MemoryError, BadZipFile, zlib.error)
 SAFE = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)  # what NumPy writes
 
 
-def read_npz(path: Path, limits: Limits, shown: str | None = None) -> Table:
+def read_npz(path: Path, limits: Limits) -> Table:
     """The table in an .npz file. No array is made before its size is known to be what the archive holds."""
-    name = shown or str(path)
+    name = str(path)
     try:
         with zipfile.ZipFile(path) as archive:
             X, y = (_array(archive, key, limits, name) for key in ("X", "y"))
@@ -32,7 +30,8 @@ def read_npz(path: Path, limits: Limits, shown: str | None = None) -> Table:
         raise DataError(f"{name}: the shapes of X and y are {X.shape} and {y.shape}, accepted are (n, d) and (n,)")
     if X.shape[0] > limits.rows or X.shape[1] > limits.features:
         raise DataError(f"{name}: the shape of X is {X.shape}, the limit is {limits.rows} x {limits.features}")
-    for row, column in np.argwhere(~np.isfinite(X))[:1]:
+    if (position := first(~np.isfinite(X))) is not None:
+        row, column = divmod(position, X.shape[1])
         raise DataError(f"{name}: X[{row}, {column}] is {X[row, column]}, accepted are finite numbers")
     return make_table(X, y, lambda row: f"{name}, row {row} of y", name)
 

@@ -8,33 +8,34 @@ from pathlib import Path
 import numpy as np
 
 from signedstep.experiments.readers.lines import Lines
-from signedstep.experiments.readers.table import DataError, Limits, Table, is_number, make_table
+from signedstep.experiments.readers.table import DataError, Limits, Table, first, is_number, make_table
 
 DELIMITERS = (",", ";", "\t")
 BLANKS = " "
 
 
-def read_separated(path: Path, limits: Limits, label: str | int = -1, shown: str | None = None) -> Table:
+def read_separated(path: Path, limits: Limits, label: str | int = -1) -> Table:
     """The table in a CSV file; `label` is the name or number (from 0, or -1 for the last) of the label's column.
 
     The first line is a header if none of its fields is a number. Blank lines and lines that begin with # are skipped.
     """
-    lines = Lines(path, limits, shown)
+    lines = Lines(path, limits)
     rows = _fields(lines)
-    first = next(rows, None)
-    if first is None:
+    opening = next(rows, None)
+    if opening is None:
         raise DataError(f"{lines.name}: there are no rows")
-    header = None if any(map(is_number, first)) else first
-    column = _column(label, header, len(first), lines)
+    header = None if any(map(is_number, opening)) else opening
+    column = _column(label, header, len(opening), lines)
     values, places = array("d"), array("q")
     if header is None:
-        _add(values, places, first, len(first), lines)
+        _add(values, places, opening, len(opening), lines)
     for fields in rows:
-        _add(values, places, fields, len(first), lines)
-    whole = np.frombuffer(values).reshape(-1, len(first))
-    for row, position in np.argwhere(~np.isfinite(whole))[:1]:
-        where = f"{lines.place(places[row])}, column {position + 1}"
-        raise DataError(f"{where}: the value is {whole[row, position]}, accepted are finite numbers")
+        _add(values, places, fields, len(opening), lines)
+    whole = np.frombuffer(values).reshape(-1, len(opening))
+    if (position := first(~np.isfinite(whole))) is not None:
+        row, column = divmod(position, whole.shape[1])
+        where = f"{lines.place(places[row])}, column {column + 1}"
+        raise DataError(f"{where}: the value is {whole[row, column]}, accepted are finite numbers")
     X = np.delete(whole, column, axis=1)
     return make_table(X, whole[:, column], lambda row: lines.place(places[row]), lines.name, lines.sha256)
 

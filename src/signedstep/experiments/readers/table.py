@@ -48,6 +48,12 @@ def shape(X: np.ndarray | csr_array) -> tuple[int, int]:
     return rows, columns
 
 
+def first(bad: np.ndarray) -> int | None:
+    """The position of the first true entry of the flattened array, if any, without a list of them all."""
+    position = int(bad.argmax()) if bad.size else 0
+    return position if bad.size and bad.flat[position] else None
+
+
 def is_number(text: bytes | str) -> bool:
     """Whether it is a number to everyone; Python alone also reads 1_000 and the digits of other scripts."""
     try:
@@ -64,14 +70,14 @@ def make_table(
     rows, features = shape(X)
     if not rows or not features:
         raise DataError(f"{file}: there are no {'features, only labels' if rows else 'rows'}")
-    for row in np.flatnonzero(~np.isfinite(labels))[:1]:
+    if (row := first(~np.isfinite(labels))) is not None:
         raise DataError(f"{place(row)}: the label is {labels[row]}, accepted are finite numbers")
-    found, first = np.unique(labels, return_index=True)
+    found, places = np.unique(labels, return_index=True)
     accepted = "accepted are exactly two different labels"
     if len(found) == 1:
         raise DataError(f"{file}: every row has the label {found[0]:g}, {accepted}")
     if len(found) > 2:
-        one, two, three = np.sort(first)[:3]
+        one, two, three = np.sort(places)[:3]
         others = f"{labels[one]:g} and {labels[two]:g}"
         raise DataError(f"{place(three)}: {labels[three]:g} is a third label beside {others}, {accepted}")
     return Table(X, np.where(labels == found[0], -1.0, 1.0), (float(found[0]), float(found[1])), sha256)
