@@ -5,7 +5,7 @@ INSTALL := $(BIN)/pip install --quiet --disable-pip-version-check --constraint c
 USED := .venv/.used
 DEVELOPED := .venv/.developed
 
-.PHONY: help test check format bench-classical bench-overhead clean
+.PHONY: help test check format bench-classical bench-overhead bench-copies bench-large clean
 
 help:  ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 20
@@ -37,6 +37,12 @@ bench-classical: $(DEVELOPED)  ## problems solved on the classical set, next to 
 
 bench-overhead: $(DEVELOPED)  ## time per iteration outside the objective, next to torch.optim.LBFGS
 	$(BIN)/python benchmarks/overhead.py
+
+bench-copies: $(DEVELOPED)  ## cost of the flat vector under the torch.optim front
+	$(BIN)/python benchmarks/flat_copies.py
+
+bench-large: $(DEVELOPED)  ## ten steps over 1e8 parameters, with their memory (7 GiB, one minute)
+	$(BIN)/python benchmarks/large.py
 
 clean:  ## remove what the targets made
 	rm -rf .venv .pytest_cache .ruff_cache .hypothesis build dist
