@@ -122,13 +122,14 @@ def below_bfgs(everything: Sequence[Panel]) -> Claim:
 
 def damping_expensive(main: Sequence[Panel]) -> Claim:
     rows, exponent = damping_costs(main)
-    dense = [row for row in rows if row.dense is not None]
+    dense = [row for row in rows if row.dense is not None or row.unfinished]
+    timed = [row for row in dense if row.dense is not None]
     expensive = 2 * sum(row.costly for row in dense) > len(dense)
     factor = median([row.cheap / row.signed for row in rows])
     verdict = (PARTLY if factor <= 1.5 else HELD) if expensive else NOT
     sentence = f"The O(mn) form took {factor:.2f} times as long as l-SR1± in the median."
-    if dense:
-        top = dense[-1]
+    if timed:
+        top = timed[-1]
         unfinished = sum(row.unfinished for row in dense)
         sentence = (
             f"With n = {top.unknowns} ({top.data}) an iteration of the paper's form took {_dense_time(top)}, that of "
@@ -214,4 +215,4 @@ def _cost_line(row: CostRow) -> list[str]:
 def _dense_time(row: CostRow) -> str:
     if row.dense is None:
         return "not run"
-    return f"at least {duration(row.dense)}" if row.unfinished else duration(row.dense)
+    return f"at least {duration(row.dense)}" if row.bound else duration(row.dense)

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from signedstep.experiments.panels import Panel, spent
+from signedstep.experiments.panels import Panel, reached, spent, timed_out
 from signedstep.experiments.runs import Outcome
 from signedstep.experiments.stats import median, power
 
@@ -22,9 +22,11 @@ class Row:
     cheap: float
     """Damping on the m x m spectrum."""
     dense: float | None
-    """Damping by an n x n eigendecomposition; where it did not finish its first iteration, the time it had."""
+    """Damping by an n x n eigendecomposition; None where it was not run, or could not."""
     unfinished: bool
     """Whether most runs of the dense form did not finish."""
+    bound: bool
+    """Whether the time of the dense form is only a lower bound: most runs did not finish their first iteration."""
 
     @property
     def costly(self) -> bool:
@@ -42,18 +44,21 @@ def damping_costs(chosen: Sequence[Panel]) -> tuple[list[Row], float | None]:
 
 def per_iteration(outcome: Outcome) -> float:
     """Seconds per iteration; for a run killed in its first one a lower bound, the time it had."""
-    return max(spent(outcome), CLOCK) / max(1, len(outcome.trace.f) - 1)
+    iterations = reached(outcome, "iterations")
+    return max(outcome.trace.seconds[-1] / iterations if iterations > 0 else spent(outcome), CLOCK)
 
 
 def _row(panel: Panel) -> Row | None:
     if not {"lsr1-wolfe+-", "lsr1-damp"} <= panel.runs.keys():
         return None
     dense = panel.runs.get("lsr1-damp-dense", ())
+    tried = [outcome for outcome in dense if reached(outcome, "iterations") > 0 or timed_out(outcome)]
     return Row(
         panel.data,
         panel.unknowns,
         median([per_iteration(outcome) for outcome in panel.runs["lsr1-wolfe+-"]]),
         median([per_iteration(outcome) for outcome in panel.runs["lsr1-damp"]]),
-        median([per_iteration(outcome) for outcome in dense]) if dense else None,
+        median([per_iteration(outcome) for outcome in tried]) if tried else None,
         2 * sum(not outcome.finished for outcome in dense) > len(dense),
+        2 * sum(reached(outcome, "iterations") < 1 for outcome in tried) > len(tried),
     )

@@ -9,7 +9,7 @@ from signedstep.experiments.tables import Entry, Table, number, printed, spread
 
 FIELDS = (
     *("data", "measure", "limit", "method", "solver", "median", "lower_quartile", "upper_quartile"),
-    *("seeds", "unfinished", "seconds", "dnf", "best", "paper"),
+    *("seeds", "unfinished", "seconds", "dnf", "reason", "best", "paper"),
 )
 MISSING = "–"  # noqa: RUF001
 
@@ -23,7 +23,7 @@ def to_csv(tables: Sequence[Table]) -> str:
         for line in table.lines:
             for column, e in line.entries.items():
                 measured = (label(column), e.solver, e.median, e.low, e.high, e.seeds, e.unfinished, e.seconds)
-                marks = (int(e.dnf), int(e.best), "" if e.printed is None else e.printed)
+                marks = (int(e.dnf), e.reason, int(e.best), "" if e.printed is None else e.printed)
                 writer.writerow((line.data, MEASURE_NAMES[table.measure], line.limit, *measured, *marks))
     return out.getvalue()
 
@@ -60,8 +60,10 @@ def to_latex(table: Table) -> str:
 
 
 def ours(entry: Entry) -> str:
-    """Our median as it is printed, or that it did not finish, and after which time."""
-    return f"DNF ({duration(entry.seconds)})" if entry.dnf else number(entry.median)
+    """Our median as it is printed, or that it did not finish, and after which time; a refused run took none."""
+    if not entry.dnf:
+        return number(entry.median)
+    return f"DNF ({duration(entry.seconds)})" if entry.seconds else "DNF (not run)"
 
 
 def duration(seconds: float) -> str:

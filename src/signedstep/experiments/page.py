@@ -13,7 +13,7 @@ from plotly.offline import get_plotlyjs
 
 from signedstep.experiments import exports, paper, saddle, tables
 from signedstep.experiments.explorer import explorer
-from signedstep.experiments.panels import MEASURE_NAMES, Panel, diverged, label
+from signedstep.experiments.panels import MEASURE_NAMES, Panel, diverged, label, timed_out
 from signedstep.experiments.runs import Network, Outcome
 from signedstep.experiments.solvers import SOLVERS
 from signedstep.experiments.style import stroke
@@ -114,10 +114,18 @@ def notes(outcomes: Sequence[Outcome], main: Sequence[Panel]) -> list[str]:
     if lost:
         listed = ", ".join(lost[:5]) + (f" and {len(lost) - 5} more" if len(lost) > 5 else "")
         found.append(f"The loss did not stay finite in {len(lost)} runs ({listed}); they count as infinitely high.")
+    refused = {
+        f"{outcome.run.solver} on {outcome.run.data}": outcome.ended for outcome in outcomes if _refused(outcome)
+    }
+    found += [f"{name}: {reason}" for name, reason in refused.items()]
     seeds = {len(runs) for panel in main for runs in panel.runs.values()}
     if seeds and min(seeds) < 5:
         found.append(f"Some medians stand on {min(seeds)} seed{'s' * (min(seeds) > 1)} only.")
     return found
+
+
+def _refused(outcome: Outcome) -> bool:
+    return not outcome.finished and not diverged(outcome) and not timed_out(outcome)
 
 
 def _saddle() -> dict[str, Any]:

@@ -34,10 +34,15 @@ def diverged(outcome: Outcome) -> bool:
     return outcome.ended.startswith("Diverged")
 
 
+def timed_out(outcome: Outcome) -> bool:
+    """Whether a run ended at its time limit; others did not finish because they diverged or could not run at all."""
+    return not outcome.finished and "time limit" in outcome.ended
+
+
 def spent(outcome: Outcome) -> float:
     """Wall time of a run; one that was killed at its time limit took that long, whatever its trace holds."""
     last = outcome.trace.seconds[-1] if outcome.trace.seconds else 0.0
-    return max(last, outcome.run.budget.seconds) if "time limit" in outcome.ended else last
+    return max(last, outcome.run.budget.seconds) if timed_out(outcome) else last
 
 
 def loss(outcome: Outcome, measure: Measure, limit: int) -> float:

@@ -46,7 +46,7 @@ def f(x: Tensor) -> Tensor:
 def directions(x: Tensor) -> Tensor:
     """The unit directions, [3, 2], in the order of `DIRECTIONS`."""
     g = torch.func.grad(f)(x)
-    newton = -torch.linalg.solve(torch.func.hessian(f)(x), g)
+    newton = -torch.linalg.solve(torch.func.jacrev(torch.func.grad(f))(x), g)
     rows = torch.stack([-g, newton, -newton])
     return rows / rows.norm(dim=1, keepdim=True)
 

@@ -25,7 +25,9 @@ class Entry:
     """The upper quartile."""
     seeds: int
     unfinished: int
-    """Seeds that were still running when their time limit came."""
+    """Seeds that hit their time limit or could not run."""
+    reason: str
+    """Why the first of those did not finish."""
     seconds: float
     """Median wall time of a whole run."""
     printed: float | str | None
@@ -87,6 +89,7 @@ def entry(panel: Panel, column: str, measure: Measure, limit: int) -> Entry | No
     if not outcomes:
         return None
     losses = [loss(outcome, measure, limit) for outcome in outcomes]
+    unfinished = [outcome for outcome in outcomes if not completed(outcome, measure, limit)]
     row = paper.TABLE.get(panel.data)
     return Entry(
         solver=panel.solver(column, measure, limit),
@@ -94,7 +97,8 @@ def entry(panel: Panel, column: str, measure: Measure, limit: int) -> Entry | No
         low=quantile(losses, 0.25),
         high=quantile(losses, 0.75),
         seeds=len(outcomes),
-        unfinished=sum(not completed(outcome, measure, limit) for outcome in outcomes),
+        unfinished=len(unfinished),
+        reason=unfinished[0].ended if unfinished else "",
         seconds=median([spent(outcome) for outcome in outcomes]),
         printed=row.value(column) if row else None,
     )
