@@ -5,7 +5,8 @@ INSTALL := $(BIN)/pip install --quiet --disable-pip-version-check --constraint c
 USED := .venv/.used
 DEVELOPED := .venv/.developed
 
-.PHONY: help reproduce test test-kill check format bench-classical bench-overhead bench-first-layer fuzz-readers clean
+.PHONY: help reproduce test test-kill check format bench-classical bench-overhead bench-copies bench-large \
+	bench-first-layer fuzz-readers clean
 
 help:  ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 20
@@ -43,6 +44,12 @@ bench-classical: $(DEVELOPED)  ## problems solved on the classical set, next to 
 
 bench-overhead: $(DEVELOPED)  ## time per iteration outside the objective, next to torch.optim.LBFGS
 	$(BIN)/python benchmarks/overhead.py
+
+bench-copies: $(DEVELOPED)  ## cost of the flat vector under the torch.optim front
+	$(BIN)/python benchmarks/flat_copies.py
+
+bench-large: $(DEVELOPED)  ## ten steps over 1e8 parameters, with their memory (7 GiB, one minute)
+	$(BIN)/python benchmarks/large.py
 
 bench-first-layer: $(DEVELOPED)  ## from which density on the first layer of a network is faster dense
 	$(BIN)/python benchmarks/first_layer.py

@@ -147,7 +147,7 @@ def test_negating_the_direction_negates_alpha_and_nothing_else(method, problem):
         search = parts.globalization.search  # type: ignore[attr-defined]
         how = Negated(search, 1e-12, space) if negate else Raw(search, 1e-12, space)
         objective = lambda x: evaluated(fun, x)  # noqa: E731
-        engines.append(Engine(objective, x0.clone(), parts.curvature, how, space, Tolerances(gtol=0)))
+        engines.append(Engine(objective, objective(x0.clone()), parts.curvature, how, space, Tolerances(gtol=0)))
     plain, negated = engines
     for _ in range(40):
         a, b = plain.step(), negated.step()
@@ -219,7 +219,7 @@ def test_cosine_safeguard(model):
     how = Raw(Signed(Wolfe()), 1e-10, space)
     objective = lambda x: evaluated(double_well, x)  # noqa: E731
     x0 = torch.tensor([0.5, 1.0], dtype=torch.float64)
-    engine = Engine(objective, x0, model(Gamma("norm")), how, space, Tolerances())
+    engine = Engine(objective, objective(x0), model(Gamma("norm")), how, space, Tolerances())
     for _ in range(300):
         record = engine.step()
         assert abs(record.cosine) >= 1e-10
@@ -239,7 +239,7 @@ def first_trials(method: str, problem: str, **options) -> list[tuple[float, floa
         trials.append(x)
         return evaluated(fun, x)
 
-    engine = Engine(objective, x0.clone(), parts.curvature, parts.globalization, space, Tolerances())
+    engine = Engine(objective, objective(x0.clone()), parts.curvature, parts.globalization, space, Tolerances())
     found, last = [], math.nan
     for _ in range(40):
         at, count = engine.at.x, len(trials)
@@ -269,7 +269,9 @@ def test_first_step_has_length_one_whatever_the_units_of_f():
 
         space = Space()
         parts = build("lsr1", x0, space, {})
-        engine = Engine(objective, x0.clone(), parts.curvature, parts.globalization, space, Tolerances(gtol=0))
+        engine = Engine(
+            objective, objective(x0.clone()), parts.curvature, parts.globalization, space, Tolerances(gtol=0)
+        )
         engine.step()
         assert float((trials[1] - x0).norm()) == pytest.approx(1.0, rel=1e-9)
 
@@ -288,7 +290,7 @@ def test_policy_after_a_failed_search(policy, status):
     objective = lambda x: evaluated(convex(2), x)  # noqa: E731
     how = Raw(Armijo(max_evals=3), 1e-14, space)
     x0 = torch.tensor([1.0, 2.0], dtype=torch.float64)
-    engine = Engine(objective, x0, Liar(Gamma("norm")), how, space, Tolerances(), policy)
+    engine = Engine(objective, objective(x0), Liar(Gamma("norm")), how, space, Tolerances(), policy)
     best = engine.at.f
     for _ in range(2000):
         engine.step()
@@ -360,7 +362,7 @@ def test_two_passes_over_the_history():
         space = Counting()
         parts = build(method, x0, space, {"history_size": 8})
         engine = Engine(
-            lambda x: evaluated(fun, x), x0.clone(), parts.curvature, parts.globalization, space, Tolerances()
+            lambda x: evaluated(fun, x), evaluated(fun, x0), parts.curvature, parts.globalization, space, Tolerances()
         )
         for _ in range(12):
             engine.step()

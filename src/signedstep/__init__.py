@@ -3,7 +3,21 @@
 from signedstep.history import History, Record
 from signedstep.methods import methods
 from signedstep.minimize import Result, method, minimize
+from signedstep.optim import BFGS, LBFGS, LSR1, SR1, SecondOrder
 from signedstep.status import Status
 
 __version__ = "0.1.0.dev0"
-__all__ = ["History", "Record", "Result", "Status", "method", "methods", "minimize"]
+__all__ = [
+    "BFGS",
+    "LBFGS",
+    "LSR1",
+    "SR1",
+    "History",
+    "Record",
+    "Result",
+    "SecondOrder",
+    "Status",
+    "method",
+    "methods",
+    "minimize",
+]

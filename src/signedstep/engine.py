@@ -6,12 +6,14 @@ the search, never exceptions.
 
 import math
 import time
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import Tensor
 
-from signedstep.checks import check_at_least_zero, check_choice
+from signedstep.checks import check_at_least_zero
 from signedstep.curvature import Curvature
 from signedstep.globalization import Globalization, Step
 from signedstep.history import Record
@@ -20,6 +22,7 @@ from signedstep.space import Space
 from signedstep.status import Status
 
 ON_FAILURE = ("restart", "stop")
+"""What to do after a search that found nothing: start again from the identity, or stop."""
 _UNBOUNDED = 3
 """How many times in a row f falls up to the longest step, 1e10 times the first trial, before it counts as unbounded."""
 
@@ -46,25 +49,61 @@ class Engine:
     def __init__(
         self,
         objective: Objective,
-        x0: Tensor,
+        start: Point,
         curvature: Curvature,
         globalization: Globalization,
         space: Space,
         tolerances: Tolerances,
         on_failure: str = "restart",
     ):
-        check_choice("on_failure", on_failure, ON_FAILURE)
         self.objective, self.curvature, self.globalization = objective, curvature, globalization
         self.space, self.tolerances, self.on_failure = space, tolerances, on_failure
-        self.at = objective(x0)
         self.evals, self.k, self.scale = 1, 0, math.nan
-        self.grad_norm = self._norm(self.at)
         self.error: Exception | None = None
         """What a trial point of the last iteration raised."""
+        self._place(start)
+        self._far = 1e6 * (1 + self._length(start.x))  # 1 is the length of the first trial step
+        curvature.start(objective, start)
+
+    def _place(self, at: Point) -> None:
+        """Look at a point with fresh eyes."""
+        self.at, self.grad_norm = at, self._norm(at)
         self.status = self._test_start()
-        self._longest, self._far = 0, 1e6 * (1 + self._length(x0))  # 1 is the length of the first trial step
-        self._stall = _Stall(self.at.f, self.grad_norm, torch.finfo(x0.dtype).eps)
-        curvature.start(objective, self.at)
+        self._longest = 0
+        self._stall = _Stall(at.f, self.grad_norm, torch.finfo(at.x.dtype).eps)
+
+    def move(self, at: Point) -> None:
+        """Go on from a point that was just evaluated, here or elsewhere; what the curvature model knows stays."""
+        self.evals += 1
+        same = at.f == self.at.f and torch.equal(at.x, self.at.x) and torch.equal(at.g, self.at.g)
+        self._place(self.at if same else at)
+
+    def state(self) -> dict[str, Any]:
+        """All that a later engine needs in order to go on bit for bit: tensors, numbers, words and lists of them."""
+        return {
+            "x": self.at.x,
+            "f": self.at.f,
+            "g": self.at.g,
+            "g.g": self.space.square(self.at.g),
+            "scale": self.scale,
+            "k": self.k,
+            "evals": self.evals,
+            "status": self.status.name,
+            "longest": self._longest,
+            "far": self._far,
+            "stall": self._stall.state(),
+            "curvature": self.curvature.state(self.at),
+        }
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Go on where another engine was; this one stands at that one's point."""
+        self.space.remember(self.at.g, state["g.g"])
+        self._place(self.at)
+        self.scale, self.k, self.evals = state["scale"], state["k"], state["evals"]
+        self.status = Status[state["status"]]
+        self._longest, self._far = state["longest"], state["far"]
+        self._stall.restore(state["stall"])
+        self.curvature.restore(state["curvature"], self.at)
 
     def step(self, budget: float = math.inf) -> Record:
         """One iteration within `budget` evaluations; afterwards `status` tells whether to go on."""
@@ -149,3 +188,9 @@ class _Stall:
         self.idle = 0 if lower or flatter else self.idle + 1
         self.f, self.grad_norm = min(self.f, f), min(self.grad_norm, grad_norm)
         return self.idle >= self.patience
+
+    def state(self) -> list[float]:
+        return [self.f, self.grad_norm, self.idle]
+
+    def restore(self, state: Sequence[float]) -> None:
+        self.f, self.grad_norm, self.idle = state[0], state[1], int(state[2])

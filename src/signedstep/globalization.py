@@ -7,7 +7,7 @@ import math
 import sys
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -41,6 +41,9 @@ class Step(NamedTuple):
 class Globalization(ABC):
     """Proposes a step from a point and a model; changes neither."""
 
+    boldness = 1.0
+    """A factor on the first length that is tried: the learning rate of the torch.optim front."""
+
     @abstractmethod
     def step(self, objective: Objective, at: Point, B: Curvature, scale: float, budget: float = math.inf) -> Step:
         """A step from `at` within `budget` evaluations; `scale` is that of the last step, NaN before the first."""
@@ -69,7 +72,7 @@ class AlongLine(Globalization):
         size = math.sqrt(self.space.square(at.g))
         way = self._guarded(at.g, size, B)
         line = _Line(objective, at, way.p, self.space)
-        found = self.search(line, at.f, way.slope, _first_trial(way, scale), budget)
+        found = self.search(line, at.f, way.slope, self.boldness * _first_trial(way, scale), budget)
         taken = found.t != 0 and (found.ok or found.f < at.f)
         return Step(
             point=line.point(found.t) if taken else None,
@@ -156,7 +159,7 @@ class _Line:
     def __init__(self, objective: Objective, at: Point, p: Tensor, space: Space):
         self.objective, self.at, self.p, self.space = objective, at, p, space
         self.newest: tuple[float, Point] | None = None
-        self.lowest: tuple[float, float, Tensor] = (0.0, at.f, at.g)
+        self.lowest: tuple[float, float, Tensor, Any] = (0.0, at.f, at.g, at.aux)
 
     def __call__(self, t: float) -> tuple[float, float]:
         self.newest = None  # frees its vectors before new ones are made
@@ -167,16 +170,16 @@ class _Line:
             return math.nan, math.nan  # a gradient with NaN where p is 0 has a finite slope, but no finite square
         self.space.remember(point.g, square)
         if point.f < self.lowest[1]:
-            self.lowest = (t, point.f, point.g)
+            self.lowest = (t, point.f, point.g, point.aux)
         return point.f, slope
 
     def point(self, t: float) -> Point:
         """The point of a trial that a search may return: its newest or its lowest."""
         if self.newest and self.newest[0] == t:
             return self.newest[1]
-        kept, f, g = self.lowest
+        kept, f, g, aux = self.lowest
         assert kept == t, "a search returns its newest or its lowest trial"
-        return Point(self._x(t), f, g)
+        return Point(self._x(t), f, g, aux)
 
     def _x(self, t: float) -> Tensor:
         return torch.add(self.at.x, self.p, alpha=t)

@@ -10,6 +10,7 @@ from torch import Tensor
 from signedstep import spectrum
 from signedstep.checks import check_choice, check_count, check_fraction
 from signedstep.curvature import BFGS, LBFGS, LSR1, SR1, Curvature, Gamma, Identity
+from signedstep.engine import ON_FAILURE
 from signedstep.globalization import Globalization, Modified, ModifiedDense, Raw
 from signedstep.linesearch import CURVATURE_CONDITIONS, Armijo, Search, Signed, Wolfe
 from signedstep.space import Space
@@ -35,6 +36,8 @@ class Settings:
         check_fraction("c1", self.c1)
         check_fraction("c2", self.c2)
         check_choice("condition", self.condition, (*CURVATURE_CONDITIONS, "armijo"))
+        if self.on_failure is not None:
+            check_choice("on_failure", self.on_failure, ON_FAILURE)
         for name in ("floor", "delta"):
             if getattr(self, name) is not None:
                 check_fraction(name, getattr(self, name))

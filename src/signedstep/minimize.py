@@ -94,7 +94,9 @@ def minimize(
     objective = make(fun, jac, args, front.shape)
     tolerances = Tolerances(**_pick(options, _TOLERANCES))
     limits = _Limits(options.get("maxiter"), options.get("maxfun"), start.numel(), objective.cost)
-    engine = Engine(objective, start, parts.curvature, parts.globalization, space, tolerances, parts.on_failure)
+    engine = Engine(
+        objective, objective(start), parts.curvature, parts.globalization, space, tolerances, parts.on_failure
+    )
 
     history = History(engine.at.f, engine.grad_norm)
     iterates = [front.give(engine.at.x)] if options.get("return_all") else None

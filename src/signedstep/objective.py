@@ -16,6 +16,8 @@ class Point(NamedTuple):
     x: Tensor
     f: float
     g: Tensor
+    aux: Any = None
+    """What else the objective has to say about the point."""
 
 
 class Objective(Protocol):
@@ -44,14 +46,14 @@ class TorchObjective:
         if not self.jac:
             leaf = x.detach().view(self.shape).requires_grad_(True)
             value = self.fun(leaf, *self.args)
-            f = _scalar(value)
+            f = scalar(value)
             (g,) = torch.autograd.grad(_differentiable(value), leaf, allow_unused=True, materialize_grads=True)
             return Point(x, f, g.reshape(-1))
         value = self.fun(self._shaped(x), *self.args)
         value, g = _pair(value) if self.jac is True else (value, self.jac(self._shaped(x), *self.args))
         g = torch.as_tensor(g, dtype=x.dtype, device=x.device).detach()
         _check_shape(g.shape, self.shape)
-        return Point(x, _scalar(value), g.reshape(-1).clone())  # a copy: they may reuse their buffer
+        return Point(x, scalar(value), g.reshape(-1).clone())  # a copy: they may reuse their buffer
 
     def _shaped(self, x: Tensor) -> Tensor:
         return x.clone().view(self.shape)  # a copy: functions may write into their argument
@@ -79,10 +81,10 @@ class NumpyObjective:
             value, g = self._value(array), self.jac(self._shaped(array), *self.args)
         else:
             value = self._value(array)
-            g = self._differences(array, _scalar(value))
+            g = self._differences(array, scalar(value))
         g = np.array(g.numpy(force=True) if isinstance(g, Tensor) else g, dtype=array.dtype)
         _check_shape(g.shape, self.shape)
-        return Point(x, _scalar(value), torch.from_numpy(g.reshape(-1)))
+        return Point(x, scalar(value), torch.from_numpy(g.reshape(-1)))
 
     def _value(self, x: np.ndarray) -> Any:
         self.evals += 1
@@ -95,7 +97,7 @@ class NumpyObjective:
         """Forward ("2-point", the default) or central ("3-point") differences with steps relative to x."""
 
         def value(z: np.ndarray) -> float:
-            return f if np.array_equal(z, x) else _scalar(self._value(z.astype(x.dtype)))
+            return f if np.array_equal(z, x) else scalar(self._value(z.astype(x.dtype)))
 
         central = self.jac == "3-point"
         size = np.finfo(x.dtype).eps ** (1 / 3 if central else 1 / 2)
@@ -104,17 +106,18 @@ class NumpyObjective:
         return (forward + np.asarray(approx_fprime(x, value, -steps))) / 2 if central else forward
 
 
-def _scalar(value: Any) -> float:
-    """The value of a function as a float, if it is one real number."""
+def scalar(value: Any, source: str = "fun") -> float:
+    """The value of a function as a float, if it is one real number; `source` names the function in errors."""
     if isinstance(value, Tensor) and value.numel() == 1 and not value.is_complex():
         return float(value.item())
     if isinstance(value, str | bytes | tuple | None):
-        raise TypeError(f"fun must return a scalar (with jac=True, a scalar and a gradient), got {value!r}")
+        also = "with jac=True, a scalar and a gradient" if source == "fun" else "or a scalar and something else"
+        raise TypeError(f"{source} must return a scalar ({also}), got {value!r}")
     size = value.numel() if isinstance(value, Tensor) else np.size(value)
     if size != 1:
-        raise ValueError(f"fun must return a scalar, got an array of {size} numbers")
+        raise ValueError(f"{source} must return a scalar, got an array of {size} numbers")
     if isinstance(value, Tensor) or np.iscomplexobj(value):
-        raise TypeError("fun must return a real number, got a complex one")
+        raise TypeError(f"{source} must return a real number, got a complex one")
     return float(np.asarray(value).item())
 
 

@@ -1,7 +1,8 @@
 """The contract of a curvature model: learn from pairs, solve, and be diagonalised."""
 
 from abc import ABC, abstractmethod
-from typing import ClassVar
+from collections.abc import Mapping
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor
@@ -43,3 +44,11 @@ class Curvature(ABC):
     @abstractmethod
     def matrix(self) -> Tensor:
         """B as a dense n x n matrix in float64, for small n."""
+
+    @abstractmethod
+    def state(self, at: Point) -> dict[str, Any]:
+        """What was learned up to this point, in tensors, numbers and lists; later changes do not reach it."""
+
+    @abstractmethod
+    def restore(self, state: Mapping[str, Any], at: Point) -> None:
+        """Know what another model of this kind knew at this point, bit for bit; called after `start`."""

@@ -1,6 +1,8 @@
 """Dense BFGS and SR1: one n x n buffer holds H = B^-1 and takes updates of rank two or one."""
 
 from abc import abstractmethod
+from collections.abc import Mapping
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -69,6 +71,13 @@ class Dense(Curvature):
     def matrix(self) -> Tensor:
         h, V = torch.linalg.eigh(self.H)
         return (V / h) @ V.T
+
+    def state(self, at: Point) -> dict[str, Any]:
+        return {"H": self.H.clone(), "learned": self.learned}
+
+    def restore(self, state: Mapping[str, Any], at: Point) -> None:
+        self.H.copy_(state["H"])
+        self.learned = state["learned"]
 
 
 class BFGS(Dense):

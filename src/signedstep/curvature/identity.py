@@ -1,6 +1,8 @@
 """gamma I: gradient descent, with the step length of the last pair."""
 
 import math
+from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 import torch
@@ -45,3 +47,9 @@ class Identity(Curvature):
 
     def matrix(self) -> Tensor:
         return torch.eye(self.n, dtype=torch.float64) * self.gamma
+
+    def state(self, at: Point) -> dict[str, Any]:
+        return {"gamma": self.gamma, "learned": self.learned}
+
+    def restore(self, state: Mapping[str, Any], at: Point) -> None:
+        self.gamma, self.learned = state["gamma"], state["learned"]

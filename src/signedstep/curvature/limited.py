@@ -5,7 +5,8 @@ directions and for those made from the spectrum alike.
 """
 
 from abc import abstractmethod
-from typing import NamedTuple
+from collections.abc import Mapping
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -100,6 +101,13 @@ class Limited(Curvature):
             B += Psi.T @ self.compact().M_inverse @ Psi
         return torch.from_numpy(B)
 
+    def state(self, at: Point) -> dict[str, Any]:
+        return {"gamma": self.gamma, "pairs": self.pairs.state(at.g)}
+
+    def restore(self, state: Mapping[str, Any], at: Point) -> None:
+        self.gamma = state["gamma"]
+        self.pairs.restore(state["pairs"], at.g)
+
 
 class LBFGS(Limited):
     """L-BFGS: positive definite, solved by the inverse compact form (their theorem 2.2)."""
@@ -175,6 +183,11 @@ class LSR1(Limited):
 
     def compact(self) -> Compact:
         return self._compact
+
+    def restore(self, state: Mapping[str, Any], at: Point) -> None:
+        super().restore(state, at)
+        if self.learned:
+            self.accepts(self.pairs.grams, self.gamma)
 
     def onto(self, Sv: np.ndarray, Yv: np.ndarray) -> np.ndarray:
         return Yv - self.gamma * Sv

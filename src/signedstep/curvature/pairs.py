@@ -5,7 +5,8 @@ linear combination for the direction. Everything else is algebra on small float6
 """
 
 import math
-from typing import NamedTuple
+from collections.abc import Mapping
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -126,11 +127,14 @@ class Pairs:
         drop = int(len(self.order) == self.m)
         self.spare = int(self.order[0]) if drop else len(self.order) + 1
         self.order = _extended(self.order[drop:], pair.slot)
-        self._used = self.rows[: 2 * (int(self.order.max()) + 1)]
+        self._used = self._rows_in_use()
         self._grams = np.array(grams)
         if self._seen:
             g, Sg, Yg, gg = self._seen
             self._seen = Seen(g, _extended(Sg[drop:], pair.sg), _extended(Yg[drop:], pair.yg), gg)
+
+    def _rows_in_use(self) -> Tensor:
+        return self.rows[: 2 * (int(self.order.max(initial=-1)) + 1)]
 
     def track_s(self) -> None:
         """Keep S'S and the lower triangle of S'Y from now on, which only spectra need: one more column a pass."""
@@ -155,6 +159,28 @@ class Pairs:
         coefficients[2 * self.order] = cs
         coefficients[2 * self.order + 1] = cy
         return self.space.combine(coefficients, self._used, scale, g)
+
+    def state(self, g: Tensor) -> dict[str, Any]:
+        """The pairs and what is known of them and of the gradient g; small matrices as lists, which nothing casts."""
+        seen = self._seen if self._seen is not None and self._seen.g is g else None
+        return {
+            "rows": self._used.clone(),
+            "order": self.order.tolist(),
+            "spare": self.spare,
+            "grams": self._grams.tolist(),
+            "tracks_s": self._tracks_s,
+            "seen": None if seen is None else [seen.Sg.tolist(), seen.Yg.tolist(), seen.gg],
+        }
+
+    def restore(self, state: Mapping[str, Any], g: Tensor) -> None:
+        self.order = np.array(state["order"], dtype=np.intp)
+        self.spare, self._tracks_s = state["spare"], state["tracks_s"]
+        self._grams = np.array(state["grams"], dtype=float).reshape(4, len(self.order), len(self.order))
+        self._used = self._rows_in_use()
+        self._used.copy_(state["rows"])
+        if state["seen"] is not None:
+            Sg, Yg, gg = state["seen"]
+            self._seen = Seen(g, np.array(Sg, dtype=float), np.array(Yg, dtype=float), gg)
 
     def _products(self, vectors: list[Tensor]) -> np.ndarray:
         """S'v and Y'v of the stored pairs for each vector: [2, vectors, pairs]."""

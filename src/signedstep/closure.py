@@ -1,0 +1,53 @@
+"""The closure of a torch optimizer as an objective: parameters in, loss and gradient out."""
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from signedstep.flat import Flat
+from signedstep.objective import Point, scalar
+
+
+class ClosureObjective:
+    """Evaluates a closure at a flat vector, which it first writes into the parameters.
+
+    The closure may call `backward` itself or only return the loss; it may return `(loss, aux)`.
+    """
+
+    def __init__(self, flat: Flat, closure: Callable[[], Any], maximize: bool = False):
+        self.flat, self.closure, self.sign = flat, closure, -1.0 if maximize else 1.0
+        self.newest: Tensor | None = None
+        """The gradient that the parameters carry now."""
+        self._loss: Any = 0.0
+
+    def __call__(self, x: Tensor) -> Point:
+        self.newest = None
+        self.flat.write(x)
+        self.flat.clear_grads()
+        with torch.enable_grad():
+            returned = self.closure()
+            loss, aux = returned if isinstance(returned, tuple) and len(returned) == 2 else (returned, None)
+            f = scalar(loss, "the closure")
+            if isinstance(loss, Tensor):
+                self._loss = loss.detach()
+                if loss.requires_grad and not self.flat.has_grads():
+                    loss.backward()
+        g = self.flat.read_grads()
+        if self.sign < 0:
+            g.neg_()
+        self.newest = g
+        return Point(x, self.sign * f, g, aux)
+
+    def leave_at(self, at: Point) -> None:
+        """Leave parameters and gradients at a point that has been evaluated."""
+        if self.newest is not at.g:
+            self.flat.write(at.x)
+            self.flat.write_grads(at.g if self.sign > 0 else -at.g)
+            self.newest = at.g
+
+    def loss(self, at: Point) -> Any:
+        """The loss at a point in the type that the closure returns."""
+        f = self.sign * at.f
+        return self._loss.new_tensor(f) if isinstance(self._loss, Tensor) else f

@@ -1,0 +1,380 @@
+"""The torch.optim front: drop-in replacements for `torch.optim.LBFGS` on the same engine as `minimize`."""
+
+import math
+from collections.abc import Callable, Mapping
+from copy import deepcopy
+from dataclasses import fields
+from typing import Any
+
+import torch
+from torch.optim.optimizer import Optimizer, ParamsT
+
+from signedstep.checks import check_at_least_zero, check_choice, check_count, check_number
+from signedstep.closure import ClosureObjective
+from signedstep.engine import Engine, Tolerances
+from signedstep.flat import Flat
+from signedstep.history import History
+from signedstep.methods import Settings, build, full_name
+from signedstep.objective import Point
+from signedstep.space import Space
+from signedstep.status import Status
+
+_SEARCHES = {
+    None: "strong",  # torch's default is no search at all; ours always has one
+    "strong_wolfe": "strong",
+    "weak_wolfe": "weak",
+    "paper_wolfe": "paper",
+    "armijo": "armijo",
+}
+_FURTHER = tuple(f.name for f in fields(Settings) if f.name not in ("history_size", "condition"))
+
+
+class SecondOrder(Optimizer):
+    """Any method of `signedstep.methods()` as a torch optimizer; `step` needs a closure, as `torch.optim.LBFGS` does.
+
+    Parameters
+    ----------
+    params : iterable of tensors, of (name, tensor) or of dicts
+        What to train. Several groups are one vector to the method, so their options must agree.
+    method : str
+        A name of `signedstep.methods()`.
+    lr : float or Tensor
+        Factor on the first step length that each search tries; 0 evaluates without moving. Schedulers attach to it.
+    max_iter, max_eval : int
+        Iterations and closure calls per `step`, checked between iterations (default of max_eval: 1.25 max_iter).
+    tolerance_grad : float
+        `step` ends where the largest entry of the gradient is below this.
+    tolerance_change : float
+        `step` ends where the relative change of the loss or of the parameters falls below this; 0 switches it off.
+    history_size : int
+        Pairs that limited-memory models keep.
+    line_search_fn : str or None
+        "strong_wolfe" (also None), "weak_wolfe", "paper_wolfe" or "armijo".
+    globalization : str
+        Short for method="<method>/<globalization>".
+    maximize : bool
+        Maximise the loss.
+    reuse : bool
+        True declares that the closure is deterministic and sees the same data in every `step`, which saves the
+        evaluation at the start of a step. False (default) evaluates there again, so that a step may have a batch of
+        its own: all of its losses and gradients, and so each pair (s, y), come from that batch.
+    **options
+        gamma, floor, c1, c2, max_linesearch, delta, on_failure: as in `signedstep.minimize`.
+
+    Attributes
+    ----------
+    history : History
+        One record per iteration since the optimizer was made, or loaded.
+    status : Status
+        Why the last `step` ended.
+    n_evals : int
+        Closure calls so far.
+    aux
+        What the closure returned beside the loss at the point where the parameters are now.
+    error : Exception or None
+        What the closure raised at a trial point of the last iteration.
+    """
+
+    def __init__(
+        self,
+        params: ParamsT,
+        method: str = "auto",
+        lr: float | torch.Tensor = 1,
+        max_iter: int = 20,
+        max_eval: int | None = None,
+        tolerance_grad: float = 1e-7,
+        tolerance_change: float = 1e-9,
+        history_size: int = 20,
+        line_search_fn: str | None = "strong_wolfe",
+        globalization: str | None = None,
+        *,
+        maximize: bool = False,
+        reuse: bool = False,
+        **options: Any,
+    ):
+        unknown = [name for name in options if name not in _FURTHER]
+        if unknown:
+            raise TypeError(f"unknown options {', '.join(unknown)}; known are {', '.join(_FURTHER)}")
+        method = method if globalization is None else f"{method}/{globalization}"
+        full_name(method, n=0, history_size=1)  # complains now, not at the first step
+        check_count("max_iter", max_iter, least=1)
+        defaults = {
+            "lr": lr,
+            "method": method,
+            "max_iter": max_iter,
+            "max_eval": max_iter * 5 // 4 if max_eval is None else check_count("max_eval", max_eval, least=1),
+            "tolerance_grad": check_at_least_zero("tolerance_grad", tolerance_grad),
+            "tolerance_change": check_at_least_zero("tolerance_change", tolerance_change),
+            "history_size": history_size,
+            "line_search_fn": check_choice("line_search_fn", line_search_fn, _SEARCHES),  # type: ignore[arg-type]
+            "maximize": maximize,
+            "reuse": reuse,
+            **options,
+        }
+        _rate({"lr": lr})
+        _settings(defaults)
+        self._forget()
+        super().__init__(params, defaults)
+
+    @torch.no_grad()
+    def step(self, closure: Callable[[], Any] | None = None) -> Any:  # type: ignore[override]
+        """Up to `max_iter` iterations; returns the loss at the point where it leaves parameters and gradients.
+
+        A closure that raises at a trial point, or returns a loss that is not finite, only shortens the step. What it
+        raises at the start of a step, and KeyboardInterrupt, come through, with the parameters at the best point.
+        """
+        if closure is None:
+            raise TypeError(
+                "step() needs a closure that evaluates the loss: second-order methods try several points, and "
+                "accept only one that lowers it. Write `def closure(): optimizer.zero_grad(); loss = ...; "
+                "loss.backward(); return loss` and call `optimizer.step(closure)`"
+            )
+        rate = _rate(*self.param_groups)
+        flat = self._layout()
+        start = flat.read()
+        objective = ClosureObjective(flat, closure, self._options["maximize"])
+        try:
+            reused = self._begin(objective, start)
+            engine = self._iterate(rate, reused)
+        finally:
+            if self._engine is None:
+                flat.write(start)
+            else:
+                objective.leave_at(self._engine.at)
+                self._note()
+        return objective.loss(engine.at)
+
+    @property
+    def history(self) -> History:
+        return self._history
+
+    @property
+    def status(self) -> Status:
+        return self._engine.status if self._engine else Status.RUNNING
+
+    @property
+    def n_evals(self) -> int:
+        return self._engine.evals if self._engine else self._saved.get("func_evals", 0)
+
+    @property
+    def aux(self) -> Any:
+        return self._engine.at.aux if self._engine else None
+
+    @property
+    def error(self) -> Exception | None:
+        return self._engine.error if self._engine else None
+
+    def add_param_group(self, param_group: dict[str, Any]) -> None:
+        """Train more parameters from now on; the curvature model starts again, since its vectors get longer."""
+        if self.param_groups:
+            for name, value in self._options.items():
+                if name not in ("params", "param_names", "lr") and param_group.get(name, value) != value:
+                    raise ValueError(
+                        f"all parameter groups share one step, so {name} must be {value!r} as in the first group, "
+                        f"got {param_group[name]!r}"
+                    )
+        super().add_param_group(param_group)
+
+    def state_dict(self) -> dict[str, Any]:
+        """A snapshot: later steps do not change it. Load it, and training goes on bit for bit."""
+        self._save()
+        return super().state_dict()
+
+    def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
+        """Go on from a snapshot of the same method over parameters of the same shapes."""
+        final: dict[str, Any] = {}
+
+        def check(_: Any, given: dict[str, Any]) -> None:
+            self._check_loadable(given)
+            final.update(given)
+
+        handle = self.register_load_state_dict_pre_hook(check)  # the last one: it sees what the others made of it
+        try:
+            super().load_state_dict(dict(state_dict))
+        finally:
+            handle.remove()
+        self._forget()
+        for saved in final["state"].values():  # not as torch has cast it: Gram matrices stay in double precision
+            self.state[self._first] = deepcopy(saved)
+
+    def __getstate__(self) -> dict[str, Any]:
+        self._save()
+        return super().__getstate__()
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        super().__setstate__(state)
+        self._forget()
+
+    @property
+    def _options(self) -> dict[str, Any]:
+        return self.param_groups[0]
+
+    @property
+    def _first(self) -> torch.Tensor:
+        """The parameter under which the state is kept, as `torch.optim.LBFGS` does."""
+        return self._options["params"][0]
+
+    @property
+    def _saved(self) -> dict[str, Any]:
+        return self.state.get(self._first, {})
+
+    def _forget(self) -> None:
+        """Drop the engine; the next step makes one, from the saved state if there is one."""
+        self._engine: Engine | None = None
+        self._flat: Flat | None = None
+        self._history = History(math.nan, math.nan)
+
+    def _layout(self) -> Flat:
+        """The parameters as they are now; a changed set of them makes the curvature model start again."""
+        flat = Flat(p for group in self.param_groups for p in group["params"])
+        if self._flat is not None and flat.layout != self._flat.layout:
+            self._engine = None
+            self.state.pop(self._first, None)
+        self._flat = flat
+        return flat
+
+    def _begin(self, objective: ClosureObjective, start: torch.Tensor) -> bool:
+        """Make the engine ready at `start`; True if an earlier evaluation there is used again."""
+        if self._engine is None:
+            saved = self._saved.get("engine")
+            if saved is None:
+                self._engine = self._new_engine(objective, objective(start))
+                self._history = History(objective.sign * self._engine.at.f, self._engine.grad_norm)
+                return False
+            at = Point(saved["x"].to(start), saved["f"], saved["g"].to(start))
+            self._engine = self._new_engine(objective, at)
+            self._engine.restore(saved)
+            self._history = History(objective.sign * at.f, self._engine.grad_norm)
+        engine = self._engine
+        engine.objective = objective
+        kept = objective.flat.holds(engine.at.x)
+        if kept and self._options["reuse"] and engine.status is Status.RUNNING:
+            return True
+        engine.move(objective(engine.at.x if kept else start))
+        return False
+
+    def _iterate(self, rate: float, reused: bool) -> Engine:
+        engine, options = self._engine, self._options
+        assert engine is not None
+        engine.globalization.boldness = rate
+        first, before = engine.k, engine.evals
+        while rate and engine.status is Status.RUNNING and engine.k < first + options["max_iter"]:
+            if engine.evals - before >= options["max_eval"]:
+                break
+            record = engine.step()
+            self._history.append(record._replace(f=-record.f) if options["maximize"] else record)
+            if reused and engine.status is not Status.RUNNING and not engine.status.converged:
+                engine.move(engine.objective(engine.at.x))  # the loss may have changed after all
+                reused = False
+        return engine
+
+    def _new_engine(self, objective: ClosureObjective, at: Point) -> Engine:
+        options, space = self._options, Space()
+        parts = build(options["method"], at.x, space, _settings(options))
+        change = options["tolerance_change"]
+        tolerances = Tolerances(options["tolerance_grad"], change, change)
+        self._method = parts.name
+        return Engine(objective, at, parts.curvature, parts.globalization, space, tolerances, parts.on_failure)
+
+    def _note(self) -> None:
+        """Keep the counters that users of `torch.optim.LBFGS` read from its state."""
+        if self._engine:
+            self.state[self._first].update(n_iter=self._engine.k, func_evals=self._engine.evals)
+
+    def _save(self) -> None:
+        if self._engine and self._flat:
+            self._note()
+            layout = [[list(shape), dtype] for shape, dtype in self._flat.layout]
+            self.state[self._first].update(method=self._method, layout=layout, engine=self._engine.state())
+
+    def _check_loadable(self, state_dict: Mapping[str, Any]) -> None:
+        for saved in state_dict["state"].values():
+            if "engine" not in saved:
+                raise ValueError(f"this state dict is of another optimizer than {type(self).__name__}: {sorted(saved)}")
+            flat = Flat(p for group in self.param_groups for p in group["params"])
+            mine = full_name(self._options["method"], flat.n, self._options["history_size"])
+            if saved["method"] != mine:
+                raise ValueError(f"this state dict is of the method {saved['method']!r}, the optimizer's is {mine!r}")
+            shapes, given = [list(shape) for shape, _ in flat.layout], [shape for shape, _ in saved["layout"]]
+            if shapes != given:
+                raise ValueError(f"this state dict is for parameters of shapes {given}, the optimizer's are {shapes}")
+
+
+class _OneModel(SecondOrder):
+    """`SecondOrder` with the curvature model in its name and the positional arguments of `torch.optim.LBFGS`."""
+
+    curvature: str
+
+    def __init__(
+        self,
+        params: ParamsT,
+        lr: float | torch.Tensor = 1,
+        max_iter: int = 20,
+        max_eval: int | None = None,
+        tolerance_grad: float = 1e-7,
+        tolerance_change: float = 1e-9,
+        history_size: int = 20,
+        line_search_fn: str | None = "strong_wolfe",
+        globalization: str | None = None,
+        **more: Any,
+    ):
+        super().__init__(
+            params,
+            self.curvature,
+            lr,
+            max_iter,
+            max_eval,
+            tolerance_grad,
+            tolerance_change,
+            history_size,
+            line_search_fn,
+            globalization,
+            **more,
+        )
+
+
+class LSR1(_OneModel):
+    """Limited-memory SR1, by default with a sign for each eigendirection; see `SecondOrder` for the arguments."""
+
+    curvature = "lsr1"
+
+
+class LBFGS(_OneModel):
+    """Limited-memory BFGS with a search that cannot crash; see `SecondOrder` for the arguments."""
+
+    curvature = "lbfgs"
+
+
+class SR1(_OneModel):
+    """Dense SR1 with the paper's Wolfe±, for up to a few thousand parameters; see `SecondOrder` for the arguments."""
+
+    curvature = "sr1"
+
+
+class BFGS(_OneModel):
+    """Dense BFGS, for up to a few thousand parameters; see `SecondOrder` for the arguments."""
+
+    curvature = "bfgs"
+
+
+def _settings(options: Mapping[str, Any]) -> dict[str, Any]:
+    """The options that shape a method, checked."""
+    chosen = {name: options[name] for name in (*_FURTHER, "history_size") if name in options}
+    chosen["condition"] = _SEARCHES[options["line_search_fn"]]
+    Settings(**chosen)
+    return chosen
+
+
+def _rate(*groups: Mapping[str, Any]) -> float:
+    """The learning rate, which all groups must share."""
+    rates = {
+        check_number("lr", g["lr"].item() if isinstance(g["lr"], torch.Tensor) else g["lr"], _RATE) for g in groups
+    }
+    rate = max(rates)
+    check_number("lr", rate, _RATE, valid=0 <= rate < math.inf)
+    if len(rates) > 1:
+        raise ValueError(f"all parameter groups share one step, so lr must be the same in each, got {sorted(rates)}")
+    return rate
+
+
+_RATE = "a finite number that is not negative"
