@@ -187,6 +187,6 @@ def test_matrices_that_would_not_fit_are_not_tried():
 
 
 def children() -> list[int]:
-    """The processes that this one has started."""
-    own = Path(f"/proc/{os.getpid()}/task").glob("*/children")
-    return [int(pid) for path in own for pid in path.read_text().split()]
+    """The processes that this one has started to train in."""
+    own = [pid for path in Path(f"/proc/{os.getpid()}/task").glob("*/children") for pid in path.read_text().split()]
+    return [int(pid) for pid in own if "signedstep.experiments.child" in Path(f"/proc/{pid}/cmdline").read_text()]

@@ -1,5 +1,6 @@
 """Networks as functions of a flat vector: the same as torch's own modules, sparse as dense, always the same bits."""
 
+from itertools import pairwise
 from types import SimpleNamespace
 
 import numpy as np
@@ -33,7 +34,7 @@ def as_modules(network, n_features, x):
     """The same network as torch has it, with the parameters x."""
     widths = [n_features, *[network.width] * network.hidden, 1]
     parts = []
-    for inputs, outputs in zip(widths, widths[1:], strict=False):
+    for inputs, outputs in pairwise(widths):
         parts += [nn.Linear(inputs, outputs, bias=network.bias, dtype=torch.float64), MODULES[network.activation]()]
     module = nn.Sequential(*parts[:-1])
     nn.utils.vector_to_parameters(x, module.parameters())

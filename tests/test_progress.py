@@ -6,10 +6,10 @@ import socket
 import threading
 
 from rich.console import Console
-from test_store import OUTCOME, RUN
 
 from signedstep.experiments import heartbeat
 from signedstep.experiments.progress import Display, clock
+from test_store import OUTCOME, RUN
 
 
 def shown(*, terminal):

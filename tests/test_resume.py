@@ -12,13 +12,13 @@ import time
 from pathlib import Path
 
 import pytest
-from test_execute import numbers
 
 from signedstep.experiments.problems import Place
 from signedstep.experiments.runs import Budget, Network
 from signedstep.experiments.schedule import complete, here
 from signedstep.experiments.store import Store
 from signedstep.experiments.studies import all_runs, reproduction
+from test_execute import numbers
 
 KILLS = int(os.environ.get("SIGNEDSTEP_KILLS", "2"))
 SEEDS = max(1, KILLS // 2)

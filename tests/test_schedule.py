@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 import pytest
-from test_execute import numbers
 
 from signedstep.experiments.estimates import expected_seconds
 from signedstep.experiments.problems import Place
@@ -12,6 +11,7 @@ from signedstep.experiments.runs import Budget, Network, Outcome, Run
 from signedstep.experiments.schedule import complete, here, on_dask
 from signedstep.experiments.store import Store
 from signedstep.experiments.studies import EMBEDDED, all_runs, grid, reproduction
+from test_execute import numbers
 
 SOLVERS = ("gd", "adam-0.01", "lsr1-flip", "sr1-pn", "lbfgs-scaled")
 BUDGET = Budget(8, 12, 60.0)

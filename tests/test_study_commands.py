@@ -50,14 +50,6 @@ def test_reproduce_runs_writes_its_report_and_does_nothing_the_second_time(tmp_p
     assert files(tmp_path) == before
 
 
-def test_another_budget_is_run_again(tmp_path):
-    words = ["reproduce", "--sets", "heart", *TINY, "--results", tmp_path]
-    assert status(*words) == 0
-    with pytest.warns(UserWarning, match="another budget"):
-        assert status(*words, "--iterations", "3") == 0
-    assert {outcome.run.budget.iterations for outcome in Store(tmp_path / "runs").outcomes()} == {3}
-
-
 def test_compare_reads_a_file_and_ranks_the_solvers(tmp_path, table, capsys):
     words = ["compare", table, "--label", "class", *OWN, "--results", tmp_path / "results"]
     assert status(*words) == 0
@@ -79,9 +71,13 @@ def test_compare_does_not_mix_results_of_a_file_that_has_changed(tmp_path, table
     assert len(list((tmp_path / "results" / "compare").iterdir())) == 2
 
 
-def test_compare_takes_a_known_set(tmp_path):
+def test_compare_takes_a_known_set_and_runs_again_with_another_budget(tmp_path):
+    store = Store(tmp_path / "compare" / "heart" / "runs")
     assert status("compare", "heart", *OWN, "--results", tmp_path) == 0
-    assert len(Store(tmp_path / "compare" / "heart" / "runs").outcomes()) == 3
+    assert [outcome.run.budget.iterations for outcome in store.outcomes()] == [2, 2, 2]
+    with pytest.warns(UserWarning, match="another budget"):
+        assert status("compare", "heart", *OWN, "--results", tmp_path, "--iterations", "3") == 0
+    assert [outcome.run.budget.iterations for outcome in store.outcomes()] == [3, 3, 3]
 
 
 @pytest.mark.parametrize(

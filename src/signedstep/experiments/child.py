@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import asdict
 from tempfile import TemporaryFile
-from typing import IO
+from typing import IO, Any
 
 from signedstep.experiments.problems import Place, Problem
 from signedstep.experiments.runs import Run
@@ -49,7 +49,8 @@ def train_in_child(run: Run, place: Place, report: Report) -> Ending:
 def _child(errors: IO[str]) -> Iterator[subprocess.Popen[str]]:
     """The running child; whatever happens, it does not outlive the block."""
     command = [sys.executable, "-m", "signedstep.experiments.child"]
-    child = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=errors, text=True)
+    pipes: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": errors, "text": True}
+    child = subprocess.Popen(command, process_group=0, **pipes)  # its own group: a terminal's interrupt is not for it
     try:
         yield child
     finally:

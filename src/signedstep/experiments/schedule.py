@@ -1,11 +1,13 @@
 """Carries out the runs that are not in the store yet: in parallel on this machine, or on a Dask cluster."""
 
 import os
+import signal
 import threading
 import time
 import uuid
 from collections.abc import Callable, Generator, Sequence
 from contextlib import closing
+from functools import partial
 from typing import Any, Protocol
 
 from signedstep.experiments.execute import execute_at
@@ -60,7 +62,8 @@ def _side_by_side(jobs: int, runs: Sequence[Run], place: Place, listener: Listen
 
     # A task is only fetched when a worker is free for it, so that fetched means started.
     one_by_one: dict[str, Any] = {"pre_dispatch": jobs, "batch_size": 1, "return_as": "generator_unordered"}
-    workers: Any = Parallel(jobs, backend="loky", **one_by_one)
+    deaf = partial(signal.signal, signal.SIGINT, signal.SIG_IGN)  # an interrupt is this process's business
+    workers: Any = Parallel(jobs, backend="loky", initializer=deaf, **one_by_one)
     with Heartbeats(listener.iteration) as address, closing(workers(tasks(address))) as outcomes:
         yield from outcomes
 

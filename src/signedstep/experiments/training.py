@@ -110,7 +110,7 @@ def _engine(problem: Problem, solver: Solver, meter: _Meter) -> Ending:
     parts = build(solver.method, x0, space, solver.options)
     objective = TorchObjective(problem.loss, None, (), tuple(x0.shape))
     no_tests = Tolerances(gtol=0)
-    engine = Engine(objective, x0, parts.curvature, parts.globalization, space, no_tests, parts.on_failure)
+    engine = Engine(objective, objective(x0), parts.curvature, parts.globalization, space, no_tests, parts.on_failure)
     meter.begin(engine.at.f, engine.grad_norm)
     ending = None
     while engine.status is Status.RUNNING and ending is None:
