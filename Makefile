@@ -5,7 +5,8 @@ INSTALL := $(BIN)/pip install --quiet --disable-pip-version-check --constraint c
 USED := .venv/.used
 DEVELOPED := .venv/.developed
 
-.PHONY: help test check format bench-classical bench-overhead clean
+.PHONY: help reproduce test test-kill check format bench-classical bench-overhead bench-copies bench-large \
+	bench-first-layer fuzz-readers clean
 
 help:  ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 20
@@ -20,8 +21,14 @@ $(DEVELOPED): $(USED)
 	$(INSTALL) --editable '.[dev]'
 	touch $@
 
+reproduce: $(USED)  ## run the paper's experiments on the embedded data and write results/report/report.html
+	$(BIN)/signedstep reproduce
+
 test: $(DEVELOPED)  ## run the tests
 	$(BIN)/pytest --numprocesses 2
+
+test-kill: $(DEVELOPED)  ## kill a study at ten random moments and resume it
+	SIGNEDSTEP_KILLS=10 $(BIN)/pytest tests/test_resume.py
 
 check: $(DEVELOPED)  ## lint, formatting and types
 	$(BIN)/ruff check
@@ -37,6 +44,18 @@ bench-classical: $(DEVELOPED)  ## problems solved on the classical set, next to 
 
 bench-overhead: $(DEVELOPED)  ## time per iteration outside the objective, next to torch.optim.LBFGS
 	$(BIN)/python benchmarks/overhead.py
+
+bench-copies: $(DEVELOPED)  ## cost of the flat vector under the torch.optim front
+	$(BIN)/python benchmarks/flat_copies.py
+
+bench-large: $(DEVELOPED)  ## ten steps over 1e8 parameters, with their memory (7 GiB, one minute)
+	$(BIN)/python benchmarks/large.py
+
+bench-first-layer: $(DEVELOPED)  ## from which density on the first layer of a network is faster dense
+	$(BIN)/python benchmarks/first_layer.py
+
+fuzz-readers: $(DEVELOPED)  ## 100,000 mutated data files, read as scikit-learn and NumPy do or refused
+	$(BIN)/python benchmarks/fuzz_readers.py
 
 clean:  ## remove what the targets made
 	rm -rf .venv .pytest_cache .ruff_cache .hypothesis build dist

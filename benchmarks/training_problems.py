@@ -12,7 +12,7 @@ runs are chaotic and only their mean says something.
 
 import argparse
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from itertools import pairwise
 from typing import Any
 
@@ -23,7 +23,7 @@ from torch import Tensor, nn
 import signedstep
 
 HISTORY = 20
-Problem = tuple[list[Tensor], Callable[[], Tensor]]
+Problem = tuple[Sequence[Tensor], Callable[[], Tensor]]
 """Parameters and loss."""
 
 
@@ -50,7 +50,7 @@ def trace(problem: Problem, make: Callable[..., torch.optim.Optimizer], calls: i
     try:
         while len(lowest) < calls:
             before = len(lowest)
-            optimizer.step(closure)
+            optimizer.step(closure)  # pyright: ignore[reportArgumentType, reportCallIssue]
             if len(lowest) <= before + 1:  # it only looks at the point where it is
                 break
     except (_Enough, IndexError):  # torch's search raises IndexError where a trial is not finite

@@ -173,4 +173,4 @@ def test_gpytorch_fits_an_exact_process(make, calls):
     start, lowest = fitted(make, calls)
     _, reference = fitted(torch.optim.LBFGS, calls)
     assert lowest < start - 0.5
-    assert lowest <= reference + 1e-7
+    assert lowest <= reference + 0.01

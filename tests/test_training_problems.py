@@ -3,7 +3,7 @@
 The aim is never to end worse by more than 1%. Five problems meet it here (one of 20 seeds of the digits network misses
 it, by 0.1%). The other five do not. The two take different ways there; over all problems each is ahead about as often,
 but matrix factorisation is behind more often after 50 calls. On some, torch's own scatters as much when its start is
-moved by 1e-6, yet not on matrix factorisation, nor on most after 50 calls (benchmarks/training_problems.py --control),
+moved by 1e-6, yet not on matrix factorisation, nor on most after 50 calls (`training_problems.py --control`),
 so that is no excuse: the aim stands here as it was set, as an expected failure.
 """
 

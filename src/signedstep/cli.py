@@ -1,6 +1,7 @@
 """The command line: `signedstep reproduce | compare | data`."""
 
 import argparse
+import shlex
 import sys
 from collections.abc import Sequence
 from importlib import import_module
@@ -14,7 +15,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     for name in COMMANDS:
         import_module(f"signedstep.experiments.commands.{name}").add(commands)
-    arguments = parser.parse_args(argv)
+    words = sys.argv[1:] if argv is None else argv
+    arguments = parser.parse_args(words)
+    arguments.command_line = shlex.join(["signedstep", *words])
     return arguments.run(arguments)
 
 

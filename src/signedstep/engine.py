@@ -15,7 +15,7 @@ from torch import Tensor
 
 from signedstep.checks import check_at_least_zero
 from signedstep.curvature import Curvature
-from signedstep.globalization import Globalization, Step
+from signedstep.globalization import Globalization, Scale, Step
 from signedstep.history import Record
 from signedstep.objective import Objective, Point
 from signedstep.space import Space
@@ -58,7 +58,7 @@ class Engine:
     ):
         self.objective, self.curvature, self.globalization = objective, curvature, globalization
         self.space, self.tolerances, self.on_failure = space, tolerances, on_failure
-        self.evals, self.k, self.scale = 1, 0, math.nan
+        self.evals, self.k, self.scale = 1, 0, Scale()
         self.error: Exception | None = None
         """What a trial point of the last iteration raised."""
         self._place(start)
@@ -85,7 +85,7 @@ class Engine:
             "f": self.at.f,
             "g": self.at.g,
             "g.g": self.space.square(self.at.g),
-            "scale": self.scale,
+            "scale": list(self.scale),
             "k": self.k,
             "evals": self.evals,
             "status": self.status.name,
@@ -99,7 +99,7 @@ class Engine:
         """Go on where another engine was; this one stands at that one's point."""
         self.space.remember(self.at.g, state["g.g"])
         self._place(self.at)
-        self.scale, self.k, self.evals = state["scale"], state["k"], state["evals"]
+        self.scale, self.k, self.evals = Scale(*state["scale"]), state["k"], state["evals"]
         self.status = Status[state["status"]]
         self._longest, self._far = state["longest"], state["far"]
         self._stall.restore(state["stall"])
@@ -165,7 +165,7 @@ class Engine:
             return flat
         if ftol and old.f - self.at.f <= ftol * max(abs(old.f), abs(self.at.f)):
             return Status.DECREASE
-        if xtol and self.scale <= xtol * self._length(self.at.x):
+        if xtol and self.scale.length <= xtol * self._length(self.at.x):
             return Status.STEP
         far = step.status is Status.MAX_STEP and self._length(self.at.x) >= self._far
         self._longest = self._longest + 1 if far else 0

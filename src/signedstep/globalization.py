@@ -15,7 +15,7 @@ from torch import Tensor
 
 from signedstep import spectrum as rules
 from signedstep.curvature import Curvature
-from signedstep.linesearch import Search
+from signedstep.linesearch import Found, Search
 from signedstep.objective import Objective, Point
 from signedstep.space import Space
 from signedstep.spectrum import Spectrum
@@ -23,6 +23,15 @@ from signedstep.status import Status
 
 _NOT_FINITE = (np.linalg.LinAlgError, torch.linalg.LinAlgError)  # pyright: ignore[reportPrivateImportUsage]
 """What NumPy and torch raise for matrices that have overflowed."""
+
+
+class Scale(NamedTuple):
+    """What a step should know about the lengths of those before it."""
+
+    length: float = math.nan
+    """How far the last step went."""
+    share: float = 1.0
+    """How much of the model's own step, |t| = 1, to try first."""
 
 
 class Step(NamedTuple):
@@ -33,8 +42,7 @@ class Step(NamedTuple):
     cosine: float
     evals: int
     status: Status
-    scale: float
-    """What the next step should know about lengths: here the length of this step."""
+    scale: Scale
     error: Exception | None = None
 
 
@@ -45,8 +53,8 @@ class Globalization(ABC):
     """A factor on the first length that is tried: the learning rate of the torch.optim front."""
 
     @abstractmethod
-    def step(self, objective: Objective, at: Point, B: Curvature, scale: float, budget: float = math.inf) -> Step:
-        """A step from `at` within `budget` evaluations; `scale` is that of the last step, NaN before the first."""
+    def step(self, objective: Objective, at: Point, B: Curvature, scale: Scale, budget: float = math.inf) -> Step:
+        """A step from `at` within `budget` evaluations; `scale` is that of the last step."""
 
 
 class Direction(NamedTuple):
@@ -61,6 +69,9 @@ class Direction(NamedTuple):
 class AlongLine(Globalization):
     """A direction, guarded against orthogonality to the gradient, and a search along it."""
 
+    steady = False
+    """Whether the model errs alike from step to step: what one search took back, the next does not try at once."""
+
     def __init__(self, search: Search, delta: float, space: Space):
         self.search, self.delta, self.space = search, delta, space
 
@@ -68,7 +79,7 @@ class AlongLine(Globalization):
     def propose(self, g: Tensor, B: Curvature) -> Direction:
         """The direction, whichever way it points."""
 
-    def step(self, objective: Objective, at: Point, B: Curvature, scale: float, budget: float = math.inf) -> Step:
+    def step(self, objective: Objective, at: Point, B: Curvature, scale: Scale, budget: float = math.inf) -> Step:
         size = math.sqrt(self.space.square(at.g))
         way = self._guarded(at.g, size, B)
         line = _Line(objective, at, way.p, self.space)
@@ -80,9 +91,15 @@ class AlongLine(Globalization):
             cosine=-way.slope / (size * way.length),
             evals=found.evals,
             status=found.status,
-            scale=abs(found.t) * way.length if taken else scale,
+            scale=self._next_scale(way, found, scale) if taken else scale,
             error=found.error,
         )
+
+    def _next_scale(self, way: Direction, found: Found, scale: Scale) -> Scale:
+        t = abs(found.t)
+        if not (self.steady and way.natural):
+            return Scale(t * way.length, scale.share)
+        return Scale(t * way.length, min(1.0, 2 * t if found.evals == 1 else t))
 
     def _guarded(self, g: Tensor, size: float, B: Curvature) -> Direction:
         """Proposition 1 needs |cos(p, g)| >= delta: else the flipped direction of the same model, else -g."""
@@ -121,6 +138,7 @@ class Modified(AlongLine):
     def __init__(self, rule: Callable[..., np.ndarray], floor: float, search: Search, delta: float, space: Space):
         super().__init__(search, delta, space)
         self.rule, self.floor = rule, floor
+        self.steady = rule is rules.flip  # the shift of damp jumps from step to step
 
     def propose(self, g: Tensor, B: Curvature) -> Direction:
         seen = self.diagonalised(B, g)
@@ -146,9 +164,9 @@ def measured(space: Space, p: Tensor, g: Tensor, natural: bool) -> Direction:
     return Direction(p, slope, math.sqrt(square) if square >= 0 else math.nan, natural)
 
 
-def _first_trial(way: Direction, scale: float, boldness: float) -> float:
-    """1 where the model says so; else, as after a flip or a restart, the length of the last step."""
-    natural = 1.0 if way.natural else (scale if scale > 0 else 1.0) / way.length
+def _first_trial(way: Direction, scale: Scale, boldness: float) -> float:
+    """Up to 1 where the model says so; else, as after a flip or a restart, the length of the last step."""
+    natural = scale.share if way.natural else (scale.length if scale.length > 0 else 1.0) / way.length
     return max(boldness * natural, sys.float_info.min)
 
 

@@ -52,10 +52,17 @@ class Run:
         """A readable name, and the path of its file below the store."""
         return f"{self.data}/{self.network.name}/{self.solver}-seed{self.seed}"
 
+    @classmethod
+    def from_json(cls, record: Mapping[str, Any]) -> "Run":
+        return cls(**{**record, "network": Network(**record["network"]), "budget": Budget(**record["budget"])})
+
 
 @dataclass(frozen=True)
 class Trace:
-    """Columns with one entry per iteration; entry 0 is the start, with alpha and cosine None."""
+    """Columns with one entry per iteration; entry 0 is the start, with alpha and cosine None.
+
+    All numbers are finite: a run whose loss overflows ends, not finished, with the last entry before that.
+    """
 
     f: Sequence[float]
     """Training loss."""
@@ -84,7 +91,7 @@ class Trace:
 
 @dataclass(frozen=True)
 class Outcome:
-    """The result of a run. Not `finished`: it hit its time limit (the paper's DNF) or could not run at all."""
+    """The result of a run. Not `finished`: it hit its time limit (the paper's DNF), diverged or could not run."""
 
     run: Run
     trace: Trace
@@ -103,6 +110,4 @@ class Outcome:
 
     @classmethod
     def from_json(cls, record: Mapping[str, Any]) -> "Outcome":
-        run = record["run"]
-        spec = Run(**{**run, "network": Network(**run["network"]), "budget": Budget(**run["budget"])})
-        return cls(**{**record, "run": spec, "trace": Trace(**record["trace"])})
+        return cls(**{**record, "run": Run.from_json(record["run"]), "trace": Trace(**record["trace"])})

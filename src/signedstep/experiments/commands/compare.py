@@ -1,0 +1,56 @@
+"""`signedstep compare DATA`: which optimizer suits my data? The paper's experiment on a file of yours."""
+
+import argparse
+import hashlib
+import re
+from pathlib import Path
+
+from signedstep.experiments.commands.common import add_options, budget_of, carry_out, complain, network_of, place_of
+from signedstep.experiments.models import unknowns
+from signedstep.experiments.problems import Place
+from signedstep.experiments.solvers import SOLVERS
+from signedstep.experiments.studies import DENSE_MODELS, grid
+
+DENSE_UP_TO = 1000
+"""Unknowns up to which methods with an n x n matrix take part unless told otherwise."""
+
+
+def add(commands) -> None:
+    """Declare the command."""
+    parser = commands.add_parser("compare", help="which optimizer suits my data?", description=__doc__)
+    parser.add_argument("data", metavar="DATA", help="LIBSVM text, .csv or .npz with two classes, or a known data set")
+    parser.add_argument("--label", default="-1", metavar="COLUMN", help="name or number of the labels in a .csv (last)")
+    parser.add_argument("--solvers", nargs="+", metavar="NAME", choices=tuple(SOLVERS), help=f"of {', '.join(SOLVERS)}")
+    add_options(parser)
+    parser.set_defaults(run=run)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    from signedstep.experiments.data import SETS, DataError, load
+
+    try:
+        data = load(arguments.data, arguments.data_dir, label=arguments.label)
+    except (DataError, OSError) as error:
+        return complain(error)
+    network, (rows, features) = network_of(arguments), data.X.shape  # type: ignore[misc]
+    solvers = arguments.solvers or _suitable(unknowns(network, features))
+    if arguments.data in SETS:
+        name, folder, place = arguments.data, arguments.data, place_of(arguments)
+    else:
+        name, folder, place = _own(Path(arguments.data), arguments.label)
+    runs = grid((name,), network, solvers, arguments.seeds, budget_of(arguments))
+    title = f"Which optimizer suits {name}?"
+    return carry_out(arguments, runs, arguments.results / "compare" / folder, title, place, {name: (rows, features)})
+
+
+def _suitable(n: int) -> list[str]:
+    """The solvers that a user may want for n unknowns: none that is O(n^3), and O(n^2) only for small n."""
+    dense = () if n <= DENSE_UP_TO else DENSE_MODELS
+    return [name for name, solver in SOLVERS.items() if not solver.dense_in_n and name not in dense]
+
+
+def _own(path: Path, label: str) -> tuple[str, str, Place]:
+    """Name, folder and place of a user's file; another folder if it changes, so that old results are not mixed in."""
+    name = re.sub(r"[^\w.-]", "_", path.name)
+    content = hashlib.sha256(path.read_bytes() + label.encode()).hexdigest()
+    return name, f"{name}-{content[:8]}", Place(file=str(path.resolve()), label=label)

@@ -1,0 +1,93 @@
+"""Carries out one run: trains, records every iteration, and says how it ended."""
+
+import os
+import platform
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import scipy
+import torch
+
+import signedstep
+from signedstep.checks import check_choice
+from signedstep.experiments.child import train_in_child
+from signedstep.experiments.heartbeat import Hear
+from signedstep.experiments.problems import Place, Problem
+from signedstep.experiments.runs import Outcome, Run, Trace
+from signedstep.experiments.solvers import SOLVERS
+from signedstep.experiments.training import Ending, Entry, train
+
+DENSE_MATRICES = 6
+"""Matrices of n x n numbers that an eigendecomposition of the model holds at once: the model, its parts, LAPACK's."""
+
+
+def execute(run: Run, data_dir: Path | None = None) -> Outcome:
+    """Carry out a run of a known data set, on one thread: its numbers are the same whatever runs beside it."""
+    return execute_at(run, Place(str(data_dir) if data_dir else None))
+
+
+def execute_at(run: Run, place: Place, watch: Hear | None = None) -> Outcome:
+    """The same with data anywhere; `watch` is told of every iteration."""
+    check_choice("solver", run.solver, SOLVERS)
+    solver, problem = SOLVERS[run.solver], Problem.of(run, place)
+    entries: list[Entry] = []
+
+    def report(entry: Entry) -> None:
+        entries.append(entry)
+        if watch is not None:
+            watch(run.name, len(entries) - 1, entry.f)
+
+    n = len(problem.start)
+    if not solver.dense_in_n:
+        ending = train(problem, solver, run.budget, report)
+    elif matrices_fit(n):
+        ending = train_in_child(run, place, report)
+    else:
+        report(_start(problem))
+        ending = Ending(False, _refusal(n))
+    return Outcome(run, _trace(entries), ending.finished, ending.text, n, ending.accuracy, environment())
+
+
+def matrices_fit(n: int) -> bool:
+    """Whether a run may hold the matrices of a dense eigendecomposition."""
+    return _bytes(n) <= memory_share()
+
+
+def _bytes(n: int) -> int:
+    return DENSE_MATRICES * 8 * n * n
+
+
+def memory_share() -> int:
+    """Bytes of memory for each core, which one run may use; it does not depend on how many runs there are."""
+    total = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    limit = Path("/sys/fs/cgroup/memory.max")  # of a container
+    if limit.exists() and (text := limit.read_text().strip()).isdigit():
+        total = min(total, int(text))
+    return total // (os.cpu_count() or 1)
+
+
+def environment() -> dict[str, str]:
+    """The versions of what computes the numbers."""
+    return {
+        "signedstep": signedstep.__version__,
+        "python": platform.python_version(),
+        "torch": torch.__version__,
+        "numpy": np.__version__,
+        "scipy": scipy.__version__,
+        "machine": f"{platform.system()} {platform.machine()}, {os.cpu_count()} cores",
+    }
+
+
+def _start(problem: Problem) -> Entry:
+    f, g = problem.evaluated(problem.start)
+    return Entry(f, g.norm().item(), 1, 0.0)
+
+
+def _refusal(n: int) -> str:
+    need, share = _bytes(n) / 1e9, memory_share() / 1e9
+    return f"Not tried: {n} x {n} matrices need {need:.0f} GB of memory, a core's share of it is {share:.0f} GB."
+
+
+def _trace(entries: Sequence[Entry]) -> Trace:
+    return Trace(*(list(column) for column in zip(*entries, strict=True)))

@@ -1,0 +1,171 @@
+"""The HTML page: everything it needs is inside, so that it works from a disk without a network."""
+
+import base64
+import json
+import platform
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from plotly.offline import get_plotlyjs
+
+from signedstep.experiments import exports, paper, saddle, tables
+from signedstep.experiments.explorer import explorer
+from signedstep.experiments.panels import MEASURE_NAMES, Panel, diverged, label, timed_out
+from signedstep.experiments.runs import Network, Outcome
+from signedstep.experiments.solvers import SOLVERS
+from signedstep.experiments.style import stroke
+from signedstep.experiments.verdicts import FEW, HELD, NOT, PARTLY, Claim
+
+MARKS = {HELD: "✓", PARTLY: "◐", NOT: "✗", FEW: "…"}
+
+
+@dataclass(frozen=True)
+class Picture:
+    """A figure as SVG in both themes."""
+
+    light: str
+    dark: str
+
+    @property
+    def sources(self) -> tuple[str, str]:
+        """The two as addresses that hold their own content."""
+        light, dark = (base64.b64encode(svg.encode()).decode() for svg in (self.light, self.dark))
+        return f"data:image/svg+xml;base64,{light}", f"data:image/svg+xml;base64,{dark}"
+
+
+def page(
+    title: str,
+    command: str,
+    stamp: str,
+    everything: Sequence[Panel],
+    main: Sequence[Panel],
+    verdicts: Sequence[Claim],
+    found: Sequence[tables.Table],
+    pictures: dict[str, Picture],
+) -> str:
+    """The page as text."""
+    environment = Environment(
+        loader=PackageLoader("signedstep.experiments", "templates"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters |= {"ours": exports.ours, "spread": tables.spread, "printed": tables.printed, "label": label}
+    outcomes = [outcome for panel in everything for runs in panel.runs.values() for outcome in runs]
+    return environment.get_template("report.html.jinja").render(
+        title=title,
+        command=command,
+        stamp=stamp,
+        written=datetime.now(UTC).strftime("%d %B %Y, %H:%M UTC"),
+        claims=verdicts,
+        marks=MARKS,
+        kinds={verdict: f"kind-{place}" for place, verdict in enumerate(MARKS)},
+        tables=found,
+        measures=MEASURE_NAMES,
+        paper=paper.TABLE,
+        pictures=pictures,
+        saddle=_saddle(),
+        main=main,
+        facts=facts(outcomes),
+        methods=_methods(everything),
+        notes=notes(outcomes, main),
+        curves=_embedded(explorer(everything)),
+        plotly=get_plotlyjs(),
+    )
+
+
+def facts(outcomes: Sequence[Outcome]) -> dict[str, str]:
+    """How it was run, in words."""
+    budgets = {outcome.run.budget for outcome in outcomes}
+    versions: dict[str, set[str]] = {}
+    for outcome in outcomes:
+        for name, version in outcome.environment.items():
+            versions.setdefault(name, set()).add(version)
+    found = {
+        "Runs": f"{len(outcomes)}, of which {sum(not outcome.finished for outcome in outcomes)} did not finish",
+        "Data sets": ", ".join(dict.fromkeys(outcome.run.data for outcome in outcomes)),
+        "Seeds": ", ".join(map(str, sorted({outcome.run.seed for outcome in outcomes}))),
+        "Networks": "; ".join(dict.fromkeys(_network(outcome.run.network) for outcome in outcomes)),
+        "Budget": "; ".join(
+            f"{budget.iterations} iterations and {budget.evals} evaluations, at most {budget.seconds:g} s"
+            for budget in sorted(budgets, key=lambda budget: (budget.iterations, budget.evals, budget.seconds))
+        ),
+        "Versions": ", ".join(f"{name} {' / '.join(sorted(several))}" for name, several in versions.items()),
+        "Report written on": platform.platform(),
+    }
+    return {name: text for name, text in found.items() if text}
+
+
+def notes(outcomes: Sequence[Outcome], main: Sequence[Panel]) -> list[str]:
+    """What a reader should know before believing a number: facts about these runs."""
+    found = []
+    rows = {panel.data for panel in main}
+    missing = [name for name in paper.TABLE if name not in rows]
+    if missing and rows & paper.TABLE.keys():
+        found.append(f"Of the paper's 14 data sets these are not here: {', '.join(missing)}.")
+    absent = [label(column) for column in paper.COLUMNS if all(column not in panel.runs for panel in main)]
+    if absent:
+        found.append(f"Of the paper's methods these were not run: {', '.join(absent)}.")
+    lost = [outcome.run.name for outcome in outcomes if diverged(outcome)]
+    if lost:
+        listed = ", ".join(lost[:5]) + (f" and {len(lost) - 5} more" if len(lost) > 5 else "")
+        found.append(f"The loss did not stay finite in {len(lost)} runs ({listed}); they count as infinitely high.")
+    refused = {
+        f"{outcome.run.solver} on {outcome.run.data}": outcome.ended for outcome in outcomes if _refused(outcome)
+    }
+    found += [f"{name}: {reason}" for name, reason in refused.items()]
+    seeds = {len(runs) for panel in main for runs in panel.runs.values()}
+    if seeds and min(seeds) < 5:
+        found.append(f"Some medians stand on {min(seeds)} seed{'s' * (min(seeds) > 1)} only.")
+    return found
+
+
+def _refused(outcome: Outcome) -> bool:
+    return not outcome.finished and not diverged(outcome) and not timed_out(outcome)
+
+
+def _saddle() -> dict[str, Any]:
+    """The numbers in the caption of Figure 1."""
+    winner, uphill = saddle.winners()
+    negated = saddle.DIRECTIONS.index("negated Newton")
+    return {
+        "rays": {ray.name: ray for ray in saddle.rays()},
+        "mixed": saddle.mixed(),
+        "point": saddle.POINT,
+        "uphill": uphill.mean(),
+        "negated": (winner[uphill] == negated).mean(),
+    }
+
+
+def _network(network: Network) -> str:
+    layers = f"{network.hidden} hidden layer{'s' * (network.hidden != 1)} of {network.width} {network.activation} units"
+    kind = "half the mean squared error" if network.loss == "mse" else f"{network.loss} loss"
+    bias = "" if network.bias else ", no biases"
+    scale = "" if network.scale == 1 else f", initial weights times {network.scale:g}"
+    return f"{layers}{bias}{scale}, {kind}"
+
+
+def _methods(everything: Sequence[Panel]) -> list[dict[str, Any]]:
+    """The solvers that ran, with their options."""
+    ran = {solver for panel in everything for solver in panel.runs}
+    known = [(name, solver) for name, solver in SOLVERS.items() if name in ran]
+    return [
+        {
+            "label": solver.label,
+            "method": solver.method,
+            "text": solver.text,
+            "options": ", ".join(f"{key} = {value}" for key, value in solver.options.items()),
+            "ours": not solver.paper,
+            "colour": stroke(name).colour,
+        }
+        for name, solver in known
+    ]
+
+
+def _embedded(record: dict[str, Any]) -> str:
+    """JSON that cannot end the script element it stands in."""
+    return json.dumps(record, separators=(",", ":"), allow_nan=False).replace("<", "\\u003c")

@@ -1,0 +1,79 @@
+"""Shows how a study gets on: a live display on a terminal, plain lines anywhere else."""
+
+import time
+from collections.abc import Mapping
+
+from rich.console import Console, Group
+from rich.live import Live
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
+from rich.table import Table
+
+from signedstep.experiments.runs import Outcome, Run
+
+
+class Display:
+    """The listener of a study. `expected` gives rough seconds for each run by name: they weigh the time left."""
+
+    def __init__(self, expected: Mapping[str, float], console: Console | None = None):
+        self.console = console or Console()
+        self._expected, self._spent = expected, 0.0
+        self._all = sum(expected.values())
+        self._hand: dict[str, str] = {}
+        self._done, self._began = 0, time.monotonic()
+        self._bar = Progress(
+            TextColumn("runs"), BarColumn(None), MofNCompleteColumn(), TextColumn("{task.fields[left]}")
+        )
+        self._task = self._bar.add_task("", total=len(expected), left="")
+        self._live = Live(get_renderable=self._picture, console=self.console, refresh_per_second=4, transient=True)
+
+    def __enter__(self) -> "Display":
+        if self.console.is_terminal:
+            self._live.start()
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        if self.console.is_terminal:
+            self._live.stop()
+
+    def started(self, run: Run) -> None:
+        self._hand[run.name] = "..."
+
+    def iteration(self, name: str, k: int, f: float) -> None:
+        if name in self._hand:
+            self._hand[name] = f"iteration {k}, loss {f:.6g}"
+
+    def done(self, outcome: Outcome) -> None:
+        name = outcome.run.name
+        self._hand.pop(name, None)
+        self._done += 1
+        self._spent += self._expected[name]
+        left = self._left()
+        self._bar.update(self._task, completed=self._done, left=left)
+        if not self.console.is_terminal:
+            count = f"{self._done:{len(str(len(self._expected)))}}/{len(self._expected)}"
+            self.console.print(f"{count} {name}: {told(outcome)}; {left}", highlight=False, soft_wrap=True)
+
+    def _left(self) -> str:
+        elapsed = time.monotonic() - self._began
+        seconds = elapsed * (self._all - self._spent) / self._spent
+        return f"about {clock(seconds)} left"
+
+    def _picture(self) -> Group:
+        hand = Table.grid(padding=(0, 2))
+        for name, news in list(self._hand.items()):
+            hand.add_row(f"  {name}", news)
+        return Group(self._bar, hand)
+
+
+def told(outcome: Outcome) -> str:
+    """An outcome in a few words."""
+    trace = outcome.trace
+    words = f"loss {trace.f[-1]:.6g}, {len(trace.f) - 1} iterations, {trace.seconds[-1]:.2f} s"
+    return words if outcome.finished else f"{words}, not finished: {outcome.ended}"
+
+
+def clock(seconds: float) -> str:
+    """Hours, minutes and seconds."""
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"

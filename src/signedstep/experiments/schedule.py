@@ -1,0 +1,111 @@
+"""Carries out the runs that are not in the store yet: in parallel on this machine, or on a Dask cluster."""
+
+import os
+import signal
+import threading
+import time
+import uuid
+from collections.abc import Callable, Generator, Sequence
+from contextlib import closing
+from functools import partial
+from typing import Any, Protocol
+
+from signedstep.experiments.execute import execute_at
+from signedstep.experiments.heartbeat import Heartbeats, sender
+from signedstep.experiments.problems import Place
+from signedstep.experiments.runs import Outcome, Run
+from signedstep.experiments.store import Store
+
+
+class Listener(Protocol):
+    """Is told how a study gets on; `started` and `iteration` come as far as the backend can tell, from any thread."""
+
+    def started(self, run: Run) -> None: ...
+    def iteration(self, name: str, k: int, f: float) -> None: ...
+    def done(self, outcome: Outcome) -> None: ...
+
+
+Outcomes = Generator[Outcome, None, None]
+Backend = Callable[[Sequence[Run], Place, Listener], Outcomes]
+"""Carries out runs, beginning with the first, and yields their outcomes as they come."""
+
+
+def complete(runs: Sequence[Run], store: Store, backend: Backend, place: Place, listener: Listener) -> None:
+    """Carry out runs and write each outcome as it arrives: an interruption loses no more than the runs in flight."""
+    with closing(backend(runs, place, listener)) as outcomes:
+        for outcome in outcomes:
+            store.put(outcome)
+            listener.done(outcome)
+
+
+def here(jobs: int | None = None) -> Backend:
+    """A backend of this machine: so many processes of one thread, as many as it has cores; with one, this process."""
+    from joblib import cpu_count
+
+    jobs = jobs or cpu_count()
+    return _alone if jobs == 1 else lambda runs, place, listener: _side_by_side(jobs, runs, place, listener)
+
+
+def _alone(runs: Sequence[Run], place: Place, listener: Listener) -> Outcomes:
+    for run in runs:
+        listener.started(run)
+        yield execute_at(run, place, listener.iteration)
+
+
+def _side_by_side(jobs: int, runs: Sequence[Run], place: Place, listener: Listener) -> Outcomes:
+    from joblib import Parallel, delayed
+
+    def tasks(address: tuple[str, int]) -> Generator[Any, None, None]:
+        for run in runs:
+            listener.started(run)
+            yield delayed(_in_worker)(run, place, address, os.getpid())
+
+    # A task is only fetched when a worker is free for it, so that fetched means started.
+    one_by_one: dict[str, Any] = {"pre_dispatch": jobs, "batch_size": 1, "return_as": "generator_unordered"}
+    deaf = partial(signal.signal, signal.SIGINT, signal.SIG_IGN)  # an interrupt is this process's business
+    workers: Any = Parallel(jobs, backend="loky", initializer=deaf, **one_by_one)
+    with Heartbeats(listener.iteration) as address, closing(workers(tasks(address))) as outcomes:
+        yield from outcomes
+
+
+def _in_worker(run: Run, place: Place, address: tuple[str, int], parent: int) -> Outcome:
+    _end_with(parent)
+    return execute_at(run, place, sender(address))
+
+
+_watched: set[int] = set()
+
+
+def _end_with(parent: int) -> None:
+    """See to it that this process ends with its parent, even a killed one: its work would be for nobody."""
+
+    def wait() -> None:
+        while os.getppid() == parent:
+            time.sleep(0.5)
+        os._exit(1)
+
+    if parent not in _watched:
+        _watched.add(parent)
+        threading.Thread(target=wait, daemon=True).start()
+
+
+def on_dask(address: str) -> Backend:
+    """A backend that is a Dask cluster, whose workers see the same files and should have one thread each."""
+
+    def work(runs: Sequence[Run], place: Place, listener: Listener) -> Outcomes:
+        from distributed import Client, as_completed
+
+        with Client(address, set_as_default=False) as client:
+            key = uuid.uuid4().hex  # of this call: Dask would answer a key it knows from memory
+            futures = [
+                client.submit(execute_at, run, place, key=f"{run.name}-{key}", priority=-rank)
+                for rank, run in enumerate(runs)
+            ]
+            try:
+                for future in as_completed(futures, loop=client.loop):
+                    yield future.result()
+                    future.release()
+            finally:
+                client.cancel(futures)
+
+    return work

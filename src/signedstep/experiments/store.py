@@ -1,0 +1,102 @@
+"""Keeps outcomes: one small JSON file for each run, whole or not there, so that a study can be killed at any moment."""
+
+import hashlib
+import json
+import os
+import warnings
+from pathlib import Path
+from typing import Any
+
+import signedstep
+from signedstep.experiments.runs import Outcome, Run
+
+FORMAT = 1
+"""Number of the file format; files of another one are not read."""
+
+
+class Store:
+    """A folder of outcomes, each in `<data>/<network>/<solver>-seed<seed>.json`."""
+
+    def __init__(self, folder: str | Path):
+        self.folder = Path(folder)
+
+    def file(self, run: Run) -> Path:
+        """Where the outcome of a run is, or will be."""
+        return self.folder / f"{run.name}.json"
+
+    def get(self, run: Run) -> Outcome | None:
+        """The outcome of exactly this run; None, with a warning if there is a file, if it has to be run (again)."""
+        path = self.file(run)
+        try:
+            outcome = _read(path)
+        except FileNotFoundError:
+            return None
+        except _UnusableError as reason:
+            _warn(f"{path}: {reason}; it will be run again")
+            return None
+        if outcome.run != run:
+            _warn(f"{path}: is of another budget or network, {outcome.run}; it will be run again")
+            return None
+        return outcome
+
+    def put(self, outcome: Outcome) -> Path:
+        """Write an outcome: first to a temporary file beside its own, which then takes its place at once."""
+        path = self.file(outcome.run)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        text = _written(outcome)
+        temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+        with temporary.open("w", encoding="utf-8") as file:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(temporary, path)
+        return path
+
+    def outcomes(self) -> list[Outcome]:
+        """All outcomes there are, in the order of their names; a file of no use is left out with a warning."""
+        found = []
+        for path in sorted(self.folder.rglob("*.json")):
+            try:
+                outcome = _read(path)
+            except _UnusableError as reason:
+                _warn(f"{path}: {reason}; it is left out")
+                continue
+            if path == self.file(outcome.run):
+                found.append(outcome)
+            else:
+                _warn(f"{path}: is not in the place of its run {outcome.run.name}; it is left out")
+        return found
+
+
+class _UnusableError(Exception):
+    """A file that does not hold an outcome of this version; the text says why."""
+
+
+def _written(outcome: Outcome) -> str:
+    record = outcome.to_json()
+    return json.dumps({"format": FORMAT, "sha256": _sum(record), "outcome": record}, allow_nan=False) + "\n"
+
+
+def _read(path: Path) -> Outcome:
+    try:
+        file: Any = json.loads(path.read_bytes())
+        if not isinstance(file, dict) or file.get("format") != FORMAT:
+            raise _UnusableError(f"is not in format {FORMAT} of an outcome")
+        if file["sha256"] != _sum(file["outcome"]):
+            raise _UnusableError("is damaged, its checksum is not that of its content")
+        outcome = Outcome.from_json(file["outcome"])
+        version = outcome.environment["signedstep"]
+    except (ValueError, TypeError, KeyError, RecursionError):
+        raise _UnusableError("is damaged, no outcome") from None
+    if version != signedstep.__version__:
+        raise _UnusableError(f"was made by version {version}, this is {signedstep.__version__}")
+    return outcome
+
+
+def _sum(record: Any) -> str:
+    """Of the record as JSON: what is read is written again with the same characters."""
+    return hashlib.sha256(json.dumps(record, allow_nan=False).encode()).hexdigest()
+
+
+def _warn(text: str) -> None:
+    warnings.warn(text, stacklevel=3)

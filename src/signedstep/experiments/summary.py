@@ -1,0 +1,63 @@
+"""The result of a study in a few lines of a terminal."""
+
+import math
+from collections.abc import Sequence
+
+from rich.console import Group
+from rich.table import Table
+
+from signedstep.experiments.panels import label, main_panels, panels
+from signedstep.experiments.runs import Outcome
+from signedstep.experiments.tables import Entry, number, table
+from signedstep.experiments.tables import Table as Losses
+
+
+def summary(outcomes: Sequence[Outcome]) -> Group:
+    """Median losses at equal evaluations: of one data set a ranking, of several a table."""
+    losses = table(main_panels(panels(outcomes)), "evals")
+    seeds = len({outcome.run.seed for outcome in outcomes})
+    title = f"Training loss after {losses.limits}, median of {seeds} seed{'s' if seeds > 1 else ''}"
+    return Group(title, *_ranking(losses)) if len(losses.lines) == 1 else Group(title, _overview(losses))
+
+
+def _overview(losses: Losses) -> Table:
+    """Methods down, data sets across, the best of each in bold."""
+    shown = Table("")
+    for line in losses.lines:
+        shown.add_column(line.data, justify="right")
+    for column in losses.columns:
+        shown.add_row(label(column), *(_cell(line.entries.get(column)) for line in losses.lines))
+    return shown
+
+
+def _ranking(found: Losses) -> tuple[Table, str]:
+    """The methods on one data set, the lowest median first, and what follows from that in a sentence."""
+    (line,) = found.lines
+    order = sorted(line.entries, key=lambda column: (line.entries[column].dnf, line.entries[column].median))
+    shown = Table(line.data)
+    for heading in ("median", "quartiles", "seconds a run"):
+        shown.add_column(heading, justify="right")
+    for column in order:
+        entry = line.entries[column]
+        losses = ["DNF", ""] if entry.dnf else [_short(entry.median), f"{_short(entry.low)} to {_short(entry.high)}"]
+        shown.add_row(
+            _named(column, entry), *losses, f"{entry.seconds:.2f}", style="bold" if column == order[0] else ""
+        )
+    best = line.entries[order[0]]
+    return shown, f"Lowest median: {_named(order[0], best)}, {_short(best.median)}."
+
+
+def _short(loss: float) -> str:
+    return f"{loss:.3g}" if math.isfinite(loss) else "diverged"
+
+
+def _cell(entry: Entry | None) -> str:
+    if entry is None:
+        return ""
+    text = "DNF" if entry.dnf else number(entry.median)
+    return f"[bold]{text}[/bold]" if entry.best else text
+
+
+def _named(column: str, entry: Entry) -> str:
+    """The name of a method; for Adam's best rate also which it is."""
+    return label(column) if entry.solver == column else f"{label(column)} ({entry.solver.removeprefix('adam-')})"

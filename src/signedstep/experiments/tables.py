@@ -1,0 +1,128 @@
+"""Table 1 from outcomes: median and spread over seeds, the paper's value beside ours, the best of a row marked."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from signedstep.experiments import paper
+from signedstep.experiments.panels import MEASURE_NAMES, Measure, Panel, completed, loss, shared_columns, spent
+from signedstep.experiments.stats import median, quantile
+
+DIGITS = 3
+"""Decimals of a printed loss; what is equal after rounding is a tie."""
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One cell: a method on a data set, over its seeds."""
+
+    solver: str
+    """What ran; for Adam's best rate it tells which."""
+    median: float
+    low: float
+    """The lower quartile."""
+    high: float
+    """The upper quartile."""
+    seeds: int
+    unfinished: int
+    """Seeds that hit their time limit or could not run."""
+    reason: str
+    """Why the first of those did not finish."""
+    seconds: float
+    """Median wall time of a whole run."""
+    printed: float | str | None
+    """The paper's value."""
+    best: bool = False
+
+    @property
+    def dnf(self) -> bool:
+        """Most seeds did not finish."""
+        return 2 * self.unfinished > self.seeds
+
+
+@dataclass(frozen=True)
+class Line:
+    """One row: a data set with the limit at which the methods are compared."""
+
+    data: str
+    limit: int
+    entries: dict[str, Entry]
+    """By column; a column that did not run here is missing."""
+
+
+@dataclass(frozen=True)
+class Table:
+    """The losses at equal iterations or at equal evaluations."""
+
+    measure: Measure
+    columns: list[str]
+    lines: list[Line]
+
+    @property
+    def limits(self) -> str:
+        """The limits in words, "50 iterations" or "50 to 100 iterations"."""
+        found = sorted({line.limit for line in self.lines})
+        span = f"{found[0]}" if len(found) == 1 else f"{found[0]} to {found[-1]}"
+        return f"{span} {MEASURE_NAMES[self.measure]}"
+
+
+def table(chosen: Sequence[Panel], measure: Measure) -> Table:
+    """The table of these panels, one row each."""
+    columns = shared_columns(chosen)
+    return Table(measure, columns, [line(panel, columns, measure) for panel in chosen])
+
+
+def line(panel: Panel, columns: Sequence[str], measure: Measure) -> Line:
+    limit = panel.limit(measure, columns)
+    found = {column: entry(panel, column, measure, limit) for column in columns}
+    entries = {column: value for column, value in found.items() if value is not None}
+    lowest = min((rounded(e.median) for e in entries.values() if not e.dnf), default=math.inf)
+    for column, e in entries.items():
+        best = not e.dnf and math.isfinite(lowest) and rounded(e.median) == lowest
+        entries[column] = replace(e, best=best)
+    return Line(panel.data, limit, entries)
+
+
+def entry(panel: Panel, column: str, measure: Measure, limit: int) -> Entry | None:
+    """One cell, None if nothing ran; an unfinished seed counts with the loss it had."""
+    outcomes = panel.outcomes(column, measure, limit)
+    if not outcomes:
+        return None
+    losses = [loss(outcome, measure, limit) for outcome in outcomes]
+    unfinished = [outcome for outcome in outcomes if not completed(outcome, measure, limit)]
+    row = paper.TABLE.get(panel.data)
+    return Entry(
+        solver=panel.solver(column, measure, limit),
+        median=median(losses),
+        low=quantile(losses, 0.25),
+        high=quantile(losses, 0.75),
+        seeds=len(outcomes),
+        unfinished=len(unfinished),
+        reason=unfinished[0].ended if unfinished else "",
+        seconds=median([spent(outcome) for outcome in outcomes]),
+        printed=row.value(column) if row else None,
+    )
+
+
+def rounded(value: float) -> float:
+    return round(value, DIGITS)
+
+
+def number(value: float) -> str:
+    """A loss as it is printed."""
+    return f"{value:.{DIGITS}f}" if math.isfinite(value) else "diverged"
+
+
+def spread(entry: Entry) -> str:
+    """The quartiles as they are printed, or nothing if they say nothing."""
+    if entry.seeds < 2 or not math.isfinite(entry.median):
+        return ""
+    high = number(entry.high) if math.isfinite(entry.high) else "∞"
+    return f"{number(entry.low)}–{high}"  # noqa: RUF001
+
+
+def printed(entry: Entry) -> str:
+    """The paper's value as it is printed, or nothing."""
+    if entry.printed is None or isinstance(entry.printed, str):
+        return entry.printed or ""
+    return number(entry.printed)

@@ -1,0 +1,129 @@
+"""The page in a real browser: it loads without a word on the console or the network, and its controls work."""
+
+import os
+import shutil
+
+import pytest
+
+from signedstep.experiments import report
+from test_report import made
+
+CHROMIUM = shutil.which("chromium")
+REQUIRED = os.environ.get("SIGNEDSTEP_REQUIRE_BROWSER") == "1"
+FLAGS = (
+    *("--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run"),
+    *("--disable-background-networking", "--disable-component-update", "--disable-sync"),
+)
+
+pytestmark = pytest.mark.skipif(
+    CHROMIUM is None and not REQUIRED, reason="there is no chromium on the path; scripts/install-chromium installs it"
+)
+
+
+@pytest.fixture(scope="module")
+def browser():
+    from playwright.sync_api import sync_playwright
+
+    assert CHROMIUM, "SIGNEDSTEP_REQUIRE_BROWSER=1, but there is no chromium on the path"
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=list(FLAGS))
+        yield browser
+        browser.close()
+
+
+@pytest.fixture(scope="module")
+def address(tmp_path_factory):
+    return report.write(made(), tmp_path_factory.mktemp("page"), "A study", "signedstep reproduce").as_uri()
+
+
+@pytest.fixture
+def opened(browser, address, request):
+    """The page, and everything it said on the console or asked of the network."""
+    width, scheme = getattr(request, "param", (1280, "light"))
+    page = browser.new_page(viewport={"width": width, "height": 900}, color_scheme=scheme)
+    said = []
+    page.on("console", lambda message: said.append(message.text))
+    page.on("pageerror", lambda error: said.append(str(error)))
+    page.on("request", lambda asked: said.append(asked.url) if not asked.url.startswith(("data:", address)) else None)
+    page.goto(address)
+    page.wait_for_selector("#plot .scatterlayer .trace")
+    yield page, said
+    assert said == []
+    page.close()
+
+
+def shown(page):
+    """The names of the lines in the plot."""
+    return page.evaluate("document.getElementById('plot').data.filter(t => t.name).map(t => t.name)")
+
+
+@pytest.mark.parametrize("opened", [(1280, "light"), (390, "dark")], indirect=True, ids=["desktop", "phone"])
+def test_the_page_loads_in_silence_and_fits(opened):
+    page, said = opened
+    assert page.title() == "A study"
+    assert said == []
+    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    assert page.locator("article.card").count() == 6
+    images = page.evaluate("[...document.images].map(image => [image.complete && image.naturalWidth > 0, image.alt])")
+    assert len(images) == 5
+    assert all(complete and alt for complete, alt in images)
+    dark = page.evaluate("matchMedia('(prefers-color-scheme: dark)').matches")
+    background = page.evaluate("getComputedStyle(document.body).backgroundColor")
+    assert background == ("rgb(22, 25, 29)" if dark else "rgb(255, 255, 255)")
+    assert page.evaluate("document.images[0].currentSrc === document.images[0].src") != dark  # the dark twin is shown
+
+
+def test_a_method_can_be_hidden_shown_and_seen_alone(opened):
+    page, _ = opened
+    everything = shown(page)
+    assert "l-SR1+Wolfe±" in everything
+    chip = page.locator('#chips button[data-method="lsr1-wolfe+-"]')
+    chip.click()
+    assert shown(page) == [name for name in everything if name != "l-SR1+Wolfe±"]
+    assert chip.get_attribute("aria-pressed") == "false"
+    assert page.locator("#plot .scatterlayer path.js-line").count() > 0
+    chip.click()
+    assert shown(page) == everything
+    chip.dblclick()
+    assert shown(page) == ["l-SR1+Wolfe±"]
+    chip.dblclick()
+    assert shown(page) == everything
+
+
+def test_the_axes_can_be_switched(opened):
+    page, _ = opened
+    axes = "(({xaxis, yaxis}) => [xaxis.type, yaxis.type, xaxis.title.text])(document.getElementById('plot').layout)"
+    assert page.evaluate(axes) == ["linear", "log", "evaluations of loss and gradient"]
+    page.uncheck("#log-y")
+    page.check("#log-x")
+    page.check("input[name=axis][value=iterations]")
+    assert page.evaluate(axes) == ["log", "linear", "iteration"]
+    line = "document.getElementById('plot').data.find(t => t.name === 'GD')"
+    assert page.evaluate(f"{line}.x") == [0, 1, 2, 3, 4]
+    page.check("input[name=axis][value=seconds]")
+    assert page.evaluate(f"{line}.x.at(-1)") == 2
+    bands = "document.getElementById('plot').data.filter(t => t.fill === 'toself').length"
+    assert page.evaluate(bands) > 0
+    page.uncheck("#bands")
+    assert page.evaluate(bands) == 0
+
+
+def test_another_data_set_can_be_chosen(opened):
+    page, _ = opened
+    names = page.locator("#problem option").all_inner_texts()
+    assert names == [*(f"heart, {n} hidden layer{'s' * (n > 1)}" for n in (1, 2, 3)), "mine"]
+    page.select_option("#problem", label="heart, 2 hidden layers")
+    assert shown(page) == ["BFGS", "SR1 (p)", "SR1 (p+n)"]
+    assert page.locator("#chips button:visible").all_inner_texts() == ["BFGS", "SR1 (p)", "SR1 (p+n)"]
+    page.select_option("#problem", label="mine")
+    assert "SR1 (p)" not in shown(page)
+    assert "GD" in shown(page)
+
+
+def test_the_table_can_be_switched(opened):
+    page, _ = opened
+    assert page.locator("#table-iterations").is_visible()
+    assert not page.locator("#table-evals").is_visible()
+    page.get_by_role("button", name="at equal evaluations").click()
+    assert page.locator("#table-evals").is_visible()
+    assert not page.locator("#table-iterations").is_visible()

@@ -1,0 +1,70 @@
+"""Progress: plain lines for logs, a live display for people, news from other processes."""
+
+import io
+import json
+import socket
+import threading
+
+from rich.console import Console
+
+from signedstep.experiments import heartbeat
+from signedstep.experiments.progress import Display, clock
+from test_store import OUTCOME, RUN
+
+
+def shown(*, terminal):
+    text = io.StringIO()
+    console = Console(file=text, force_terminal=terminal, width=120, color_system=None)
+    with Display({RUN.name: 30.0, "other": 10.0}, console) as display:
+        display.started(RUN)
+        display.iteration(RUN.name, 7, 0.125)
+        display.iteration("a run that is not in hand", 1, 1.0)
+        if terminal:
+            display._live.refresh()
+        display.done(OUTCOME)
+    return text.getvalue()
+
+
+def test_logs_get_a_line_for_each_run():
+    (line,) = shown(terminal=False).splitlines()
+    assert line.startswith(f"1/2 {RUN.name}: loss 0.3, 1 iterations, 0.01 s, not finished: The time limit of 60 s was")
+    assert line.endswith("left")
+
+
+def test_terminals_see_the_run_in_hand_and_its_loss():
+    text = shown(terminal=True)
+    assert RUN.name in text
+    assert "iteration 7, loss 0.125" in text
+    assert "0/2" in text
+    assert "a run that is not in hand" not in text
+
+
+def test_clock():
+    assert [clock(seconds) for seconds in (0, 59.6, 3599, 3600, 36061)] == [
+        "0:00",
+        "1:00",
+        "59:59",
+        "1:00:00",
+        "10:01:01",
+    ]
+
+
+def test_heartbeats_arrive_but_not_all_of_them_and_rubbish_does_not_matter():
+    heard, enough = [], threading.Event()
+
+    def hear(*news):
+        heard.append(news)
+        if news[0] == "last":
+            enough.set()
+
+    with heartbeat.Heartbeats(hear) as address:
+        send = heartbeat.sender(address)
+        for k in range(1000):
+            send("run", k, 0.5)
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as other:
+            for rubbish in (b"\xff", b"[]", b"{}", b'["a", "b", "c"]', b"[1", json.dumps(["last", 1, 2.0]).encode()):
+                other.sendto(rubbish, address)
+        assert enough.wait(10)
+    assert heard[0] == ("run", 0, 0.5)
+    assert heard[-1] == ("last", 1, 2.0)
+    assert len(heard) < 10

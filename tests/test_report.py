@@ -1,0 +1,165 @@
+"""The report's files: they come from any subset of runs, hold the right numbers, and hostile names stay text."""
+
+import json
+import math
+import re
+from pathlib import Path
+
+import pytest
+
+from made_outcomes import ending_at, falling, outcome
+from signedstep.experiments import page, report
+from signedstep.experiments.claims import claims
+from signedstep.experiments.explorer import explorer
+from signedstep.experiments.panels import MEASURES, main_panels, panels
+from signedstep.experiments.runs import Network
+from signedstep.experiments.tables import table
+
+TIME_LIMIT = {"finished": False, "ended": "The time limit of 60 s was reached."}
+NAUGHTY = "</script><script>alert(1)</script> ../../x & y"
+
+
+def rendered(outcomes, command="signedstep reproduce"):
+    """The page without its pictures, which take most of the time."""
+    everything = panels(outcomes)
+    main = main_panels(everything)
+    tables = [table(main, measure) for measure in MEASURES] if main else []
+    return page.page("Title", command, "stamp", everything, main, claims(everything, main), tables, {})
+
+
+def own_text(html):
+    """The page without plotly's code."""
+    return re.sub(r"<script>/\*\*.*?</script>", "", html, flags=re.DOTALL)
+
+
+SUBSETS = {
+    "nothing": [],
+    "one run": ending_at("gd", [0.2]),
+    "no heart": [*ending_at("gd", [0.2], data="mine"), *ending_at("lsr1-flip", [0.1], data="mine")],
+    "everything unfinished": [outcome("lsr1-damp-dense", [1.0], seed=seed, **TIME_LIMIT) for seed in range(3)],
+    "never started": [outcome("lsr1-damp-dense", [], finished=False, ended="Killed.")],
+    "not finite": [outcome("adam-0.1", [1.0, math.nan, math.inf]), *ending_at("gd", [0.2])],
+    "no progress": [outcome(solver, [1.0] * 5) for solver in ("gd", "lsr1", "lsr1-wolfe+-")],
+    "loss zero": [outcome(solver, falling(0.0)) for solver in ("bfgs", "sr1-p", "sr1-pn")],
+    "networks": [outcome("sr1-pn", falling(0.1), network=Network(hidden=h, loss=k)) for h in (1, 2) for k in "ab"],
+    "unknown solver": ending_at("my-solver", [0.3]),
+}
+
+
+@pytest.mark.parametrize("name", SUBSETS)
+def test_a_page_from_any_subset(name):
+    html = own_text(rendered(SUBSETS[name]))
+    assert html.count('<article class="card') == 6
+    assert html.rstrip().endswith("</html>")
+    assert "these runs do not hold what it needs" in html
+    json.loads(re.search(r'id="data">(.*?)</script>', html, re.DOTALL)[1])  # type: ignore[index]
+
+
+@pytest.mark.parametrize("name", ["nothing", "everything unfinished", "not finite", "no progress", "loss zero"])
+def test_a_whole_report_from_any_subset(name, tmp_path, monkeypatch):
+    monkeypatch.setattr(report.saddle_figure, "directions", lambda theme: None)  # the same whatever the runs
+    path = report.write(SUBSETS[name], tmp_path, "Title", "signedstep reproduce")
+    assert path.read_text(encoding="utf-8").startswith("<!doctype html>")
+    json.loads((tmp_path / "claims.json").read_text(), parse_constant=lambda name: pytest.fail(f"{name} is not JSON"))
+    assert (tmp_path / "tables" / "table1.csv").exists()
+
+
+def made():
+    """A small study: two data sets, three depths on heart, an unfinished and a stalled method."""
+    lasts = {"gd": 0.3, "adam-0.001": 0.4, "adam-0.1": 0.2, "lbfgs": 0.25, "lsr1-damp": 0.2, "lsr1-wolfe+-": 0.1}
+    outcomes = [
+        run
+        for data in ("heart", "mine")
+        for solver, last in lasts.items()
+        for run in ending_at(solver, [last, last + 0.02, last + 0.01], data=data)
+    ]
+    outcomes += [outcome("lsr1-damp-dense", [1.0, 0.9], "heart", seed, **TIME_LIMIT) for seed in range(3)]
+    for hidden in (1, 2, 3):
+        for solver, last in {"bfgs": 0.2, "sr1-p": 0.6, "sr1-pn": 0.1}.items():
+            outcomes += ending_at(solver, [last, last + 0.05], network=Network(hidden=hidden))
+    return outcomes
+
+
+@pytest.fixture(scope="module")
+def written(tmp_path_factory):
+    return report.write(made(), tmp_path_factory.mktemp("report"), "A <small> study", "signedstep reproduce --quick")
+
+
+def test_all_files_are_written(written):
+    files = {str(path.relative_to(written.parent)) for path in written.parent.rglob("*") if path.is_file()}
+    figures = ["figure1", "figure2", "figure3", "profiles", "damping", "losses-heart", "losses-mine"]
+    figures += [f"losses-heart-{hidden}x10-tanh-mse" for hidden in (2, 3)]
+    measures = ["iterations", "evaluations"]
+    assert files == {
+        "report.html",
+        "claims.json",
+        "tables/table1.csv",
+        *(f"tables/table1-equal-{measure}.{kind}" for measure in measures for kind in ("md", "tex")),
+        *(f"figures/{name}.{kind}" for name in figures for kind in ("png", "pdf")),
+    }
+
+
+def test_the_page_shows_our_numbers_beside_the_papers(written):
+    html = own_text(written.read_text(encoding="utf-8"))
+    assert "A &lt;small&gt; study" in html
+    heart = re.search(r'<table class="results">.*?(<tr><th scope="row">heart.*?</tr>)', html, re.DOTALL)
+    assert heart
+    row = heart[1]
+    cells = [re.sub(r"<[^>]+>|\s+", " ", cell).split() for cell in re.findall(r"<td.*?</td>", row, re.DOTALL)]
+    assert cells[0] == ["0.310", "0.305–0.315", "paper", "0.455"]  # noqa: RUF001
+    assert ["DNF", "(60", "s)", "paper", "0.239"] in cells
+    assert '<span class="value best">0.110</span>' in row
+    assert 'paper <span class="bold">0.237</span>' in row
+    assert "rate 0.1" in row
+
+
+def test_the_page_asks_for_nothing_from_outside(written):
+    html = own_text(written.read_text(encoding="utf-8"))
+    addresses = re.findall(r'(?:src|href|srcset)="([^"]*)"', html)
+    assert addresses
+    assert all(address.startswith(("data:", "#")) for address in addresses)
+    assert html.count("data:image/svg+xml") == 10  # five figures in two themes
+
+
+def test_a_second_call_does_nothing_and_a_changed_run_writes_again(written):
+    before = written.stat().st_mtime_ns
+    folder, title, command = written.parent, "A <small> study", "signedstep reproduce --quick"
+    assert report.write(list(reversed(made())), folder, title, command) == written
+    assert written.stat().st_mtime_ns == before
+    changed = [*made()[:-1], outcome("sr1-pn", falling(0.01), seed=1, network=Network(hidden=3))]
+    assert report._stamp(changed, title, command) != report._stamp(made(), title, command)
+    assert report._is_written(folder, report._stamp(made(), title, command))
+    assert not report._is_written(folder, report._stamp(changed, title, command))
+    assert not report._is_written(folder, report._stamp(made(), title, "another command"))
+
+
+def test_a_hostile_name_stays_text():
+    html = rendered(ending_at("gd", [0.2], data=NAUGHTY), command=NAUGHTY)
+    assert "<script>alert" not in html
+    assert html.count("</script>") == 3
+    assert Path(report._safe(NAUGHTY)).name == report._safe(NAUGHTY)
+    assert report._safe("..") == "data"
+
+
+def test_notes_say_what_is_missing():
+    everything = panels(
+        [*ending_at("gd", [0.2]), outcome("lsr1", [1.0], finished=False, ended="Not tried: too large.")]
+    )
+    outcomes = [run for panel in everything for runs in panel.runs.values() for run in runs]
+    found = " ".join(page.notes(outcomes, main_panels(everything)))
+    assert "not here: a1a, a9a" in found
+    assert "not run: Adam, l-BFGS, l-SR1+damp" in found
+    assert "lsr1 on heart: Not tried: too large." in found
+    assert "1 seed only" in found
+
+
+def test_the_curves_of_the_page_are_those_of_the_runs():
+    record = explorer(panels(made()))
+    assert [problem["name"] for problem in record["problems"]][:2] == [
+        "heart, 1 hidden layer",
+        "heart, 2 hidden layers",
+    ]
+    gd = record["problems"][0]["curves"]["gd"]["iterations"]
+    assert gd["x"] == [0, 1, 2, 3, 4]
+    assert gd["y"] == pytest.approx(falling(0.31))
+    assert gd["high"][-1] == pytest.approx(0.315)

@@ -1,0 +1,118 @@
+"""The store: what was put comes back, what is damaged or of another run does not, and nothing is ever half there."""
+
+import json
+import math
+import warnings
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import signedstep
+from signedstep.experiments.runs import Budget, Network, Outcome, Run, Trace
+from signedstep.experiments.store import Store
+
+RUN = Run("heart", Network(2), "lsr1-wolfe+-", 3, Budget(10, 20, 60.0))
+TRACE = Trace([0.5, 0.1 + 0.2], [1.0, 1e-300], [1, 3], [0.0, 0.01], [None, -0.5], [None, -1e-3])
+OUTCOME = Outcome(
+    RUN, TRACE, False, "The time limit of 60 s was reached.", 151, 0.9, {"signedstep": signedstep.__version__}
+)
+
+
+@pytest.fixture
+def store(tmp_path):
+    return Store(tmp_path)
+
+
+def test_what_is_put_comes_back_to_the_last_bit(store):
+    assert store.get(RUN) is None
+    path = store.put(OUTCOME)
+    assert store.get(RUN) == OUTCOME
+    assert Store(store.folder).outcomes() == [OUTCOME]
+    assert path.relative_to(store.folder).as_posix() == "heart/2x10-tanh-mse/lsr1-wolfe+--seed3.json"
+    assert [file for file in store.folder.rglob("*") if file.is_file()] == [path]
+
+
+@pytest.mark.parametrize(
+    "other", [{"budget": Budget(10, 20, 61.0)}, {"network": Network(2, scale=1.0000001)}], ids=["budget", "network"]
+)
+def test_the_outcome_of_another_run_does_not_count(store, other):
+    store.put(OUTCOME)
+    asked = replace(RUN, **other)
+    store.file(asked).parent.mkdir(parents=True, exist_ok=True)
+    store.file(asked).write_bytes(store.file(RUN).read_bytes())
+    with pytest.warns(UserWarning, match="is of another budget or network"):
+        assert store.get(asked) is None
+
+
+def test_the_outcome_of_another_version_does_not_count(store):
+    store.put(replace(OUTCOME, environment={"signedstep": "0.0.1"}))
+    with pytest.warns(UserWarning, match=r"was made by version 0\.0\.1"):
+        assert store.get(RUN) is None
+    with pytest.warns(UserWarning, match=r"left out"):
+        assert store.outcomes() == []
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        lambda text: text[: len(text) // 2],
+        lambda text: "",
+        lambda text: "\0" * len(text),
+        lambda text: "[1, 2]",
+        lambda text: text.replace('"format": 1', '"format": 2'),
+        lambda text: text.replace('"seed"', '"sead"'),
+        lambda text: text.replace('"evals": [1, 3]', '"evals": [1]'),
+        lambda text: text.replace('"f": [0.5', '"f": [NaN'),
+        lambda text: text.replace('"trace": {', '"trace": {"g": 1, '),
+    ],
+)
+def test_a_damaged_file_is_run_again(store, damage):
+    path = store.put(OUTCOME)
+    text = path.read_text()
+    assert damage(text) != text
+    path.write_text(damage(text))
+    with pytest.warns(UserWarning, match="it will be run again"):
+        assert store.get(RUN) is None
+    with pytest.warns(UserWarning, match="left out"):
+        assert store.outcomes() == []
+    store.put(OUTCOME)
+    assert store.get(RUN) == OUTCOME
+
+
+@given(st.data())
+def test_no_cut_and_no_changed_byte_is_taken_for_an_outcome(tmp_path_factory, data):
+    store = Store(tmp_path_factory.mktemp("store"))
+    path = store.put(OUTCOME)
+    content = bytearray(path.read_bytes())
+    if data.draw(st.booleans()):
+        content = content[: data.draw(st.integers(0, len(content) - 2))]
+    else:
+        content[data.draw(st.integers(0, len(content) - 1))] = data.draw(st.integers(0, 255))
+    path.write_bytes(content)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        assert store.get(RUN) in (None, OUTCOME)
+        assert store.outcomes() in ([], [OUTCOME])
+
+
+def test_what_is_not_json_is_not_written(store):
+    with pytest.raises(ValueError, match="not JSON compliant"):
+        store.put(replace(OUTCOME, trace=replace(TRACE, f=[0.5, math.inf])))
+    assert store.outcomes() == []
+    store.put(OUTCOME)
+    json.loads(store.file(RUN).read_text(), parse_constant=pytest.fail)
+
+
+def test_what_a_killed_writer_left_is_not_read(store):
+    path = store.put(OUTCOME)
+    path.with_name(f".{path.name}.123.tmp").write_text('{"format": 1')
+    assert store.outcomes() == [OUTCOME]
+
+
+def test_a_file_in_the_wrong_place_is_left_out(store):
+    path = store.put(OUTCOME)
+    path.with_name("gd-seed0.json").write_bytes(path.read_bytes())
+    with pytest.warns(UserWarning, match="is not in the place of its run"):
+        assert store.outcomes() == [OUTCOME]

@@ -1,0 +1,105 @@
+"""`signedstep reproduce` and `signedstep compare` from the command line to the report."""
+
+import numpy as np
+import pytest
+
+from signedstep.cli import main
+from signedstep.experiments.solvers import SOLVERS
+from signedstep.experiments.store import Store
+
+TINY = ["--seeds", "1", "--iterations", "2", "--evals", "3", "--width", "2", "--jobs", "1"]
+OWN = [*TINY, "--solvers", "gd", "adam-0.01", "lsr1-flip"]
+
+
+def status(*words):
+    """The exit status of a command line, also of one that the parser refuses."""
+    try:
+        return main([str(word) for word in words])
+    except SystemExit as stopped:
+        return stopped.code
+
+
+def files(folder):
+    return {path: path.stat().st_mtime_ns for path in folder.rglob("*") if path.is_file()}
+
+
+@pytest.fixture
+def table(tmp_path):
+    """A file of a user's own: the label is in the middle and decided by a product."""
+    X = np.random.default_rng(0).normal(size=(30, 2))
+    rows = [f"{a:.3f},{int(a * b > 0)},{b:.3f}" for a, b in X]
+    path = tmp_path / "my data.csv"
+    path.write_text("first,class,second\n" + "\n".join(rows) + "\n")
+    return path
+
+
+def test_reproduce_runs_writes_its_report_and_does_nothing_the_second_time(tmp_path, capsys):
+    words = ["reproduce", "--sets", "heart", *TINY, "--results", tmp_path]
+    assert status(*words) == 0
+    said = capsys.readouterr().out
+    outcomes = Store(tmp_path / "runs").outcomes()
+    assert {outcome.run.solver for outcome in outcomes} == set(SOLVERS)
+    assert {outcome.run.network.hidden for outcome in outcomes} == {1, 2, 3}
+    assert f"{len(outcomes)} runs, 0 of them done before." in said
+    assert str(tmp_path / "report" / "report.html") in said
+    assert "Training loss after 3 evaluations, median of 1 seed" in said
+    assert "signedstep reproduce --sets heart" in (tmp_path / "report" / "report.html").read_text()
+    before = files(tmp_path)
+    assert status(*words) == 0
+    assert f"{len(outcomes)} of them done before." in capsys.readouterr().out
+    assert files(tmp_path) == before
+
+
+def test_compare_reads_a_file_and_ranks_the_solvers(tmp_path, table, capsys):
+    words = ["compare", table, "--label", "class", *OWN, "--results", tmp_path / "results"]
+    assert status(*words) == 0
+    said = capsys.readouterr().out
+    (folder,) = (tmp_path / "results" / "compare").iterdir()
+    outcomes = Store(folder / "runs").outcomes()
+    assert {outcome.run.solver for outcome in outcomes} == {"gd", "adam-0.01", "lsr1-flip"}
+    assert {outcome.run.data for outcome in outcomes} == {"my_data.csv"}
+    assert {outcome.unknowns for outcome in outcomes} == {2 * 2 + 2 + 2 + 1}, "two features: the label is none"
+    assert "Lowest median: " in said
+    assert (folder / "report" / "report.html").exists()
+
+
+def test_compare_does_not_mix_results_of_a_file_that_has_changed(tmp_path, table):
+    words = ["compare", table, "--label", "1", *OWN, "--results", tmp_path / "results"]
+    assert status(*words) == 0
+    table.write_text(table.read_text() + "1.5,1,2.5\n")
+    assert status(*words) == 0
+    assert len(list((tmp_path / "results" / "compare").iterdir())) == 2
+
+
+def test_compare_takes_a_known_set_and_runs_again_with_another_budget(tmp_path):
+    store = Store(tmp_path / "compare" / "heart" / "runs")
+    assert status("compare", "heart", *OWN, "--results", tmp_path) == 0
+    assert [outcome.run.budget.iterations for outcome in store.outcomes()] == [2, 2, 2]
+    with pytest.warns(UserWarning, match="another budget"):
+        assert status("compare", "heart", *OWN, "--results", tmp_path, "--iterations", "3") == 0
+    assert [outcome.run.budget.iterations for outcome in store.outcomes()] == [3, 3, 3]
+
+
+@pytest.mark.parametrize(
+    ("words", "text"),
+    [
+        (["reproduce", "--sets", "nosuchset"], "--sets must be names of a1a, "),
+        (["reproduce", "--seeds", "0"], "must be a whole number, at least 1, got '0'"),
+        (["reproduce", "--time-limit", "nan"], "must be a positive number, got 'nan'"),
+        (["reproduce", "--quick", "--full"], "not allowed with"),
+        (["reproduce", "--data-dir", "nosuchfolder", "--full"], "nosuchfolder"),
+        (["compare", "nosuchfile.csv"], "nosuchfile.csv"),
+        (["compare", "heart", "--solvers", "sgd"], "invalid choice: 'sgd'"),
+    ],
+)
+def test_a_wrong_question_is_refused_with_what_is_accepted(words, text, tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert status(*words) == 2
+    assert text in capsys.readouterr().err
+    assert not list(tmp_path.iterdir()), "nothing is left behind"
+
+
+def test_a_run_that_cannot_start_says_which_option_to_change(tmp_path, capsys):
+    words = ["compare", "heart", *OWN, "--activation", "relu", "--scale", "1e200", "--results", tmp_path]
+    assert status(*words) == 2
+    assert "smaller scale" in capsys.readouterr().err
