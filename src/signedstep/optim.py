@@ -41,7 +41,8 @@ class SecondOrder(Optimizer):
     lr : float or Tensor
         Factor on the first step length that each search tries; 0 evaluates without moving. Schedulers attach to it.
     max_iter, max_eval : int
-        Iterations and closure calls per `step`, checked between iterations (default of max_eval: 1.25 max_iter).
+        Iterations per `step`, and closure calls after the one at its start, checked between iterations (default of
+        max_eval: 1.25 max_iter).
     tolerance_grad : float
         `step` ends where the largest entry of the gradient is below this.
     tolerance_change : float
