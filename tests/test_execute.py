@@ -181,7 +181,7 @@ def test_a_child_that_fails_says_why(tmp_path):
 def test_matrices_that_would_not_fit_are_not_tried():
     outcome = execute(replace(SLOW, network=Network(width=50_000)))
     assert not outcome.finished
-    assert outcome.ended.startswith("Not tried: 750001 x 750001 matrices need 27000 GB of memory")
+    assert outcome.ended.startswith("Not tried: 750001 x 750001 matrices need 22500 GB of memory")
     assert len(outcome.trace.f) == 1
     assert outcome.unknowns == 750_001
 

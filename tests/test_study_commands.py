@@ -1,5 +1,7 @@
 """`signedstep reproduce` and `signedstep compare` from the command line to the report."""
 
+import sys
+
 import numpy as np
 import pytest
 
@@ -61,14 +63,9 @@ def test_compare_reads_a_file_and_ranks_the_solvers(tmp_path, table, capsys):
     assert {outcome.unknowns for outcome in outcomes} == {2 * 2 + 2 + 2 + 1}, "two features: the label is none"
     assert "Lowest median: " in said
     assert (folder / "report" / "report.html").exists()
-
-
-def test_compare_does_not_mix_results_of_a_file_that_has_changed(tmp_path, table):
-    words = ["compare", table, "--label", "1", *OWN, "--results", tmp_path / "results"]
-    assert status(*words) == 0
     table.write_text(table.read_text() + "1.5,1,2.5\n")
     assert status(*words) == 0
-    assert len(list((tmp_path / "results" / "compare").iterdir())) == 2
+    assert len(list(folder.parent.iterdir())) == 2, "results of a file that has changed are not mixed"
 
 
 def test_compare_takes_a_known_set_and_runs_again_with_another_budget(tmp_path):
@@ -90,6 +87,7 @@ def test_compare_takes_a_known_set_and_runs_again_with_another_budget(tmp_path):
         (["reproduce", "--data-dir", "nosuchfolder", "--full"], "nosuchfolder"),
         (["compare", "nosuchfile.csv"], "nosuchfile.csv"),
         (["compare", "heart", "--solvers", "sgd"], "invalid choice: 'sgd'"),
+        (["compare", "heart", "--dask", "nowhere"], "no Dask scheduler answers at 'nowhere'"),
     ],
 )
 def test_a_wrong_question_is_refused_with_what_is_accepted(words, text, tmp_path, capsys, monkeypatch):
@@ -97,6 +95,14 @@ def test_a_wrong_question_is_refused_with_what_is_accepted(words, text, tmp_path
     assert status(*words) == 2
     assert text in capsys.readouterr().err
     assert not list(tmp_path.iterdir()), "nothing is left behind"
+
+
+@pytest.mark.parametrize(("module", "extras"), [("rich", "experiments"), ("distributed", "dask")])
+def test_what_is_not_installed_is_named(module, extras, tmp_path, capsys, monkeypatch):
+    monkeypatch.delitem(sys.modules, "rich.console", raising=False)
+    monkeypatch.setitem(sys.modules, module, None)
+    assert status("compare", "heart", *OWN, "--dask", "tcp://127.0.0.1:1", "--results", tmp_path) == 1
+    assert f"{module} is missing; pip install 'signedstep[{extras}]'" in capsys.readouterr().err
 
 
 def test_a_run_that_cannot_start_says_which_option_to_change(tmp_path, capsys):

@@ -18,7 +18,15 @@ def main(argv: Sequence[str] | None = None) -> int:
     words = sys.argv[1:] if argv is None else argv
     arguments = parser.parse_args(words)
     arguments.command_line = shlex.join(["signedstep", *words])
-    return arguments.run(arguments)
+    try:
+        return arguments.run(arguments)
+    except ModuleNotFoundError as error:
+        package = (error.name or "signedstep").partition(".")[0]
+        if package == "signedstep":
+            raise
+        extras = "dask" if package == "distributed" else "experiments"
+        print(f"signedstep: {package} is missing; pip install 'signedstep[{extras}]' brings it", file=sys.stderr)
+        return 1
 
 
 if __name__ == "__main__":

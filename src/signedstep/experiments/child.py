@@ -28,9 +28,9 @@ def train_in_child(run: Run, place: Place, report: Report) -> Ending:
     """Train in a child that is killed at the time limit, counted from its first entry; report entries as they come."""
     with TemporaryFile("w+") as errors, _child(errors) as child:
         assert child.stdin
-        json.dump({"run": asdict(run), "place": place}, child.stdin)
-        child.stdin.write("\n")
-        child.stdin.flush()  # it stays open: its end tells the child that its parent is gone
+        with suppress(BrokenPipeError):  # a child that is dead already says why below
+            child.stdin.write(json.dumps({"run": asdict(run), "place": place}) + "\n")
+            child.stdin.flush()  # it stays open: its end tells the child that its parent is gone
         late = threading.Event()
         ending = _listen(child, run.budget.seconds, late, report)
         child.kill()

@@ -60,7 +60,7 @@ def _side_by_side(jobs: int, runs: Sequence[Run], place: Place, listener: Listen
             listener.started(run)
             yield delayed(_in_worker)(run, place, address, os.getpid())
 
-    # A task is only fetched when a worker is free for it, so that fetched means started.
+    # A task is fetched when a worker is free for it, so that fetched means started, near enough.
     one_by_one: dict[str, Any] = {"pre_dispatch": jobs, "batch_size": 1, "return_as": "generator_unordered"}
     deaf = partial(signal.signal, signal.SIGINT, signal.SIG_IGN)  # an interrupt is this process's business
     workers: Any = Parallel(jobs, backend="loky", initializer=deaf, **one_by_one)
@@ -95,7 +95,11 @@ def on_dask(address: str) -> Backend:
     def work(runs: Sequence[Run], place: Place, listener: Listener) -> Outcomes:
         from distributed import Client, as_completed
 
-        with Client(address, set_as_default=False) as client:
+        try:
+            connected = Client(address, set_as_default=False)
+        except (OSError, ValueError) as error:
+            raise ConnectionError(f"no Dask scheduler answers at {address!r}: {error}") from error
+        with connected as client:
             key = uuid.uuid4().hex  # of this call: Dask would answer a key it knows from memory
             futures = [
                 client.submit(execute_at, run, place, key=f"{run.name}-{key}", priority=-rank)

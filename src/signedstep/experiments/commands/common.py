@@ -71,7 +71,7 @@ def carry_out(
         backend = on_dask(arguments.dask) if arguments.dask else here(arguments.jobs)
         outcomes = outcomes_of(runs, folder / "runs", backend, place, shapes, console)
         page = write(outcomes, folder / "report", title, arguments.command_line)
-    except BadStartError as error:
+    except (BadStartError, ConnectionError) as error:
         return complain(error)
     except KeyboardInterrupt:
         console.print("Interrupted. Finished runs are kept; the same command goes on from there.")
