@@ -1,32 +1,24 @@
-"""The torch.optim front: drop-in replacements for `torch.optim.LBFGS` on the same engine as `minimize`."""
+"""Any method of the library as a torch optimizer: a loop around the engine, and what torch expects of it."""
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from copy import deepcopy
-from dataclasses import fields
 from typing import Any
 
 import torch
 from torch.optim.optimizer import Optimizer, ParamsT
 
-from signedstep.checks import check_at_least_zero, check_choice, check_count, check_number
+from signedstep.checks import check_count
 from signedstep.closure import ClosureObjective
 from signedstep.engine import Engine, Tolerances
 from signedstep.flat import Flat
 from signedstep.history import History
-from signedstep.methods import Settings, build, full_name
+from signedstep.methods import build
 from signedstep.objective import Point
+from signedstep.optim import options as group_options
+from signedstep.optim.snapshots import check_loadable, shapes
 from signedstep.space import Space
 from signedstep.status import Status
-
-_SEARCHES = {
-    None: "strong",  # torch's default is no search at all; ours always has one
-    "strong_wolfe": "strong",
-    "weak_wolfe": "weak",
-    "paper_wolfe": "paper",
-    "armijo": "armijo",
-}
-_FURTHER = tuple(f.name for f in fields(Settings) if f.name not in ("history_size", "condition"))
 
 
 class SecondOrder(Optimizer):
@@ -93,9 +85,7 @@ class SecondOrder(Optimizer):
         reuse: bool = False,
         **options: Any,
     ):
-        unknown = [name for name in options if name not in _FURTHER]
-        if unknown:
-            raise TypeError(f"unknown options {', '.join(unknown)}; known are {', '.join(_FURTHER)}")
+        group_options.check_known(options)
         check_count("max_iter", max_iter, least=1)
         defaults = {
             "lr": lr,
@@ -110,7 +100,7 @@ class SecondOrder(Optimizer):
             "reuse": reuse,
             **options,
         }
-        _check(defaults)
+        group_options.check(defaults)
         super().__init__(params, defaults)
         self._forget()
 
@@ -127,7 +117,7 @@ class SecondOrder(Optimizer):
                 "accept only one that lowers it. Write `def closure(): optimizer.zero_grad(); loss = ...; "
                 "loss.backward(); return loss` and call `optimizer.step(closure)`"
             )
-        rate = _rate(*self.param_groups)
+        rate = group_options.rate(*self.param_groups)
         flat = self._layout()
         start = flat.read()
         self._status = Status.RUNNING
@@ -180,7 +170,7 @@ class SecondOrder(Optimizer):
                         f"got {param_group[name]!r}"
                     )
             param_group = {**shared, **param_group}
-        _check({**self.defaults, **param_group})
+        group_options.check({**self.defaults, **param_group})
         super().add_param_group(param_group)
 
     def state_dict(self) -> dict[str, Any]:
@@ -195,7 +185,7 @@ class SecondOrder(Optimizer):
         final: dict[str, Any] = {}
 
         def check(_: Any, given: dict[str, Any]) -> None:
-            self._check_loadable(given)
+            check_loadable(given, self._all_parameters(), self._options["method"], type(self).__name__)
             final.update(given)
 
         handle = self.register_load_state_dict_pre_hook(check)  # the last one: it sees what the others made of it
@@ -236,11 +226,14 @@ class SecondOrder(Optimizer):
         self._status = Status.RUNNING
         self._n_iter, self._n_evals = 0, self._saved.get("func_evals", 0)
 
+    def _all_parameters(self) -> Flat:
+        return Flat(p for group in self.param_groups for p in group["params"])
+
     def _layout(self) -> Flat:
         """The parameters as they are now; a changed set of them makes the curvature model start again."""
-        flat = Flat(p for group in self.param_groups for p in group["params"])
+        flat = self._all_parameters()
         if self._flat is None:  # loaded, or never stepped
-            changed = "layout" in self._saved and _shapes(flat.layout) != _shapes(self._saved["layout"])
+            changed = "layout" in self._saved and shapes(flat.layout) != shapes(self._saved["layout"])
         else:
             changed = not flat.same(self._flat)
         if changed:
@@ -289,7 +282,7 @@ class SecondOrder(Optimizer):
 
     def _new_engine(self, objective: ClosureObjective, at: Point) -> Engine:
         options, space = self._options, Space()
-        parts = build(options["method"], at.x, space, _settings(options))
+        parts = build(options["method"], at.x, space, group_options.settings(options))
         change = options["tolerance_change"]
         tolerances = Tolerances(options["tolerance_grad"], change, change)
         self._method = parts.name
@@ -305,112 +298,3 @@ class SecondOrder(Optimizer):
             self._note()
             layout = [[list(shape), dtype] for shape, dtype in self._flat.layout]
             self.state[self._first].update(method=self._method, layout=layout, engine=self._engine.state())
-
-    def _check_loadable(self, state_dict: Mapping[str, Any]) -> None:
-        flat = Flat(p for group in self.param_groups for p in group["params"])
-        for given in (*state_dict["param_groups"], *state_dict["state"].values()):
-            if "method" not in given:
-                raise ValueError(f"this state dict is of another optimizer than {type(self).__name__}: {sorted(given)}")
-        for saved in state_dict["state"].values():
-            shapes, given = _shapes(flat.layout), _shapes(saved["layout"])
-            if shapes != given:
-                raise ValueError(f"this state dict is for parameters of shapes {given}, the optimizer's are {shapes}")
-        size = state_dict["param_groups"][0]["history_size"]  # is loaded too
-        mine = full_name(self._options["method"], flat.n, size)
-        for given in (*state_dict["param_groups"], *state_dict["state"].values()):
-            if full_name(given["method"], flat.n, size) != mine:
-                raise ValueError(f"this state dict is of the method {given['method']!r}, the optimizer's is {mine!r}")
-
-
-class _OneModel(SecondOrder):
-    """`SecondOrder` with the curvature model in its name and the positional arguments of `torch.optim.LBFGS`."""
-
-    curvature: str
-
-    def __init__(
-        self,
-        params: ParamsT,
-        lr: float | torch.Tensor = 1,
-        max_iter: int = 20,
-        max_eval: int | None = None,
-        tolerance_grad: float = 1e-7,
-        tolerance_change: float = 1e-9,
-        history_size: int = 20,
-        line_search_fn: str | None = "strong_wolfe",
-        globalization: str | None = None,
-        **more: Any,
-    ):
-        super().__init__(
-            params,
-            self.curvature,
-            lr,
-            max_iter,
-            max_eval,
-            tolerance_grad,
-            tolerance_change,
-            history_size,
-            line_search_fn,
-            globalization,
-            **more,
-        )
-
-
-class LSR1(_OneModel):
-    """Limited-memory SR1, by default with a sign for each eigendirection; see `SecondOrder` for the arguments."""
-
-    curvature = "lsr1"
-
-
-class LBFGS(_OneModel):
-    """Limited-memory BFGS with a search that cannot crash; see `SecondOrder` for the arguments."""
-
-    curvature = "lbfgs"
-
-
-class SR1(_OneModel):
-    """Dense SR1 with the paper's Wolfe±, for up to a few thousand parameters; see `SecondOrder` for the arguments."""
-
-    curvature = "sr1"
-
-
-class BFGS(_OneModel):
-    """Dense BFGS, for up to a few thousand parameters; see `SecondOrder` for the arguments."""
-
-    curvature = "bfgs"
-
-
-def _check(options: Mapping[str, Any]) -> None:
-    """Complain about wrong options now, not at the first step."""
-    _rate(options)
-    check_count("max_iter", options["max_iter"], least=1)
-    check_count("max_eval", options["max_eval"], least=1)
-    check_at_least_zero("tolerance_grad", options["tolerance_grad"])
-    check_at_least_zero("tolerance_change", options["tolerance_change"])
-    check_choice("line_search_fn", options["line_search_fn"], _SEARCHES)  # type: ignore[arg-type]
-    build(options["method"], torch.zeros(0, device="cpu"), Space(), _settings(options))
-
-
-def _settings(options: Mapping[str, Any]) -> dict[str, Any]:
-    """The options that shape a method."""
-    chosen = {name: options[name] for name in (*_FURTHER, "history_size") if name in options}
-    return {**chosen, "condition": _SEARCHES[options["line_search_fn"]]}
-
-
-def _shapes(layout: Iterable[Sequence[Any]]) -> list[str]:
-    """What two layouts must agree in for a state to fit: precision may differ, the count of numbers may not."""
-    return [f"{'complex ' if dtype.startswith('complex') else ''}{list(shape)}" for shape, dtype in layout]
-
-
-def _rate(*groups: Mapping[str, Any]) -> float:
-    """The learning rate, which all groups must share."""
-    rates = {
-        check_number("lr", g["lr"].item() if isinstance(g["lr"], torch.Tensor) else g["lr"], _RATE) for g in groups
-    }
-    rate = max(rates)
-    check_number("lr", rate, _RATE, valid=0 <= rate < math.inf)
-    if len(rates) > 1:
-        raise ValueError(f"all parameter groups share one step, so lr must be the same in each, got {sorted(rates)}")
-    return rate
-
-
-_RATE = "a finite number that is not negative"

@@ -1,0 +1,58 @@
+"""The options of a parameter group: checked when they are given, not at the first step."""
+
+import math
+from collections.abc import Mapping
+from dataclasses import fields
+from typing import Any
+
+import torch
+
+from signedstep.checks import check_at_least_zero, check_choice, check_count, check_number
+from signedstep.methods import Settings, build
+from signedstep.space import Space
+
+SEARCHES = {
+    None: "strong",  # torch's default is no search at all; ours always has one
+    "strong_wolfe": "strong",
+    "weak_wolfe": "weak",
+    "paper_wolfe": "paper",
+    "armijo": "armijo",
+}
+FURTHER = tuple(f.name for f in fields(Settings) if f.name not in ("history_size", "condition"))
+"""Options that shape a method and have no argument of their own, since `torch.optim.LBFGS` has none."""
+
+_RATE = "a finite number that is not negative"
+
+
+def check(options: Mapping[str, Any]) -> None:
+    """Complain about wrong options."""
+    rate(options)
+    check_count("max_iter", options["max_iter"], least=1)
+    check_count("max_eval", options["max_eval"], least=1)
+    check_at_least_zero("tolerance_grad", options["tolerance_grad"])
+    check_at_least_zero("tolerance_change", options["tolerance_change"])
+    check_choice("line_search_fn", options["line_search_fn"], SEARCHES)  # type: ignore[arg-type]
+    build(options["method"], torch.zeros(0, device="cpu"), Space(), settings(options))
+
+
+def check_known(names: Mapping[str, Any]) -> None:
+    unknown = [name for name in names if name not in FURTHER]
+    if unknown:
+        raise TypeError(f"unknown options {', '.join(unknown)}; known are {', '.join(FURTHER)}")
+
+
+def settings(options: Mapping[str, Any]) -> dict[str, Any]:
+    """The options that shape a method."""
+    chosen = {name: options[name] for name in (*FURTHER, "history_size") if name in options}
+    return {**chosen, "condition": SEARCHES[options["line_search_fn"]]}
+
+
+def rate(*groups: Mapping[str, Any]) -> float:
+    """The learning rate, which all groups must share."""
+    given = [group["lr"].item() if isinstance(group["lr"], torch.Tensor) else group["lr"] for group in groups]
+    rates = {check_number("lr", value, _RATE) for value in given}
+    largest = max(rates)
+    check_number("lr", largest, _RATE, valid=0 <= largest < math.inf)
+    if len(rates) > 1:
+        raise ValueError(f"all parameter groups share one step, so lr must be the same in each, got {sorted(rates)}")
+    return largest

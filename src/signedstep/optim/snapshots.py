@@ -1,0 +1,29 @@
+"""Whether a state dict fits an optimizer: the same kind, the same method, parameters of the same shapes."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from signedstep.flat import Flat
+from signedstep.methods import full_name
+
+
+def check_loadable(state_dict: Mapping[str, Any], flat: Flat, method: str, owner: str) -> None:
+    """Refuse a state dict that does not fit parameters `flat` under `method`; `owner` names the optimizer."""
+    parts = (*state_dict["param_groups"], *state_dict["state"].values())
+    for part in parts:
+        if "method" not in part:
+            raise ValueError(f"this state dict is of another optimizer than {owner}: {sorted(part)}")
+    for saved in state_dict["state"].values():
+        mine, given = shapes(flat.layout), shapes(saved["layout"])
+        if mine != given:
+            raise ValueError(f"this state dict is for parameters of shapes {given}, the optimizer's are {mine}")
+    size = state_dict["param_groups"][0]["history_size"]  # is loaded too
+    mine = full_name(method, flat.n, size)
+    for part in parts:
+        if full_name(part["method"], flat.n, size) != mine:
+            raise ValueError(f"this state dict is of the method {part['method']!r}, the optimizer's is {mine!r}")
+
+
+def shapes(layout: Iterable[Sequence[Any]]) -> list[str]:
+    """What two layouts must agree in for a state to fit: precision may differ, the count of numbers may not."""
+    return [f"{'complex ' if dtype.startswith('complex') else ''}{list(shape)}" for shape, dtype in layout]
