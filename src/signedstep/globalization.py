@@ -70,7 +70,7 @@ class AlongLine(Globalization):
     """A direction, guarded against orthogonality to the gradient, and a search along it."""
 
     steady = False
-    """Whether the model errs alike from step to step: what one search took back, the next does not try at once."""
+    """Whether the model errs alike from step to step, so that where the last step should have gone tells something."""
 
     def __init__(self, search: Search, delta: float, space: Space):
         self.search, self.delta, self.space = search, delta, space
@@ -96,10 +96,13 @@ class AlongLine(Globalization):
         )
 
     def _next_scale(self, way: Direction, found: Found, scale: Scale) -> Scale:
+        """A steady model's next share is where the slopes of this step say that its minimum was, or not far beyond."""
         t = abs(found.t)
         if not (self.steady and way.natural):
             return Scale(t * way.length, scale.share)
-        return Scale(t * way.length, min(1.0, 2 * t if found.evals == 1 else t))
+        left = found.slope / way.slope  # how much of the slope is left; below 0 beyond the minimum
+        secant = 1 / (1 - left) if left < 1 else math.inf
+        return Scale(t * way.length, min(1.0, t * min(secant, 1.5)))
 
     def _guarded(self, g: Tensor, size: float, B: Curvature) -> Direction:
         """Proposition 1 needs |cos(p, g)| >= delta: else the flipped direction of the same model, else -g."""
