@@ -9,7 +9,7 @@ from torch import Tensor
 
 from signedstep import spectrum
 from signedstep.checks import check_choice, check_count, check_fraction
-from signedstep.curvature import BFGS, LBFGS, LSR1, SR1, Curvature, Gamma, Identity
+from signedstep.curvature import BFGS, LBFGS, LSR1, SR1, SSBFGS, Curvature, Gamma, Identity, SSBroyden
 from signedstep.engine import ON_FAILURE
 from signedstep.globalization import Globalization, Modified, ModifiedDense, Raw
 from signedstep.linesearch import CURVATURE_CONDITIONS, Armijo, Search, Signed, Wolfe
@@ -69,6 +69,14 @@ CURVATURES: dict[str, Model] = {
         1e-14,
     ),
     "bfgs": Model("dense BFGS", lambda o, gamma, space: BFGS(gamma), "wolfe", "yy/sy", 1e-14),
+    "ssbfgs": Model("dense self-scaled BFGS", lambda o, gamma, space: SSBFGS(gamma), "wolfe", "yy/sy", 1e-14),
+    "ssbroyden": Model(
+        "dense self-scaled Broyden",
+        lambda o, gamma, space: SSBroyden(gamma),
+        "wolfe",
+        "yy/sy",
+        1e-14,
+    ),
     "sr1": Model("dense symmetric rank one", lambda o, gamma, space: SR1(gamma), "wolfe+-", "norm", 1e-14),
     "lbfgs": Model(
         "limited-memory BFGS",

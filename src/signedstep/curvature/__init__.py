@@ -5,5 +5,6 @@ from signedstep.curvature.dense import BFGS, SR1
 from signedstep.curvature.gamma import Gamma
 from signedstep.curvature.identity import Identity
 from signedstep.curvature.limited import LBFGS, LSR1
+from signedstep.curvature.selfscaled import SSBFGS, SSBroyden
 
-__all__ = ["BFGS", "LBFGS", "LSR1", "SR1", "Curvature", "Gamma", "Identity"]
+__all__ = ["BFGS", "LBFGS", "LSR1", "SR1", "SSBFGS", "Curvature", "Gamma", "Identity", "SSBroyden"]
