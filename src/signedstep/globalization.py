@@ -32,6 +32,8 @@ class Scale(NamedTuple):
     """How far the last step went."""
     share: float = 1.0
     """How much of the model's own step, |t| = 1, to try first."""
+    change: float = math.nan
+    """How f would have changed in the last step, were it linear: t times the slope."""
 
 
 class Step(NamedTuple):
@@ -64,6 +66,8 @@ class Direction(NamedTuple):
     slope: float
     length: float
     natural: bool
+    alike: bool = False
+    """Whether there is no model of f along p: then f is expected to change as in the last step."""
 
 
 class AlongLine(Globalization):
@@ -97,14 +101,15 @@ class AlongLine(Globalization):
 
     def _next_scale(self, way: Direction, found: Found, scale: Scale) -> Scale:
         t = abs(found.t)
-        if not (self.steady and way.natural):
-            return Scale(t * way.length, scale.share)
-        return Scale(t * way.length, min(1.0, 2 * t if found.evals == 1 else t))
+        share = scale.share
+        if self.steady and way.natural:
+            share = min(1.0, 2 * t if found.evals == 1 else t)
+        return Scale(t * way.length, share, found.t * way.slope)
 
     def _guarded(self, g: Tensor, size: float, B: Curvature) -> Direction:
         """Proposition 1 needs |cos(p, g)| >= delta: else the flipped direction of the same model, else -g."""
         way = self._tried(lambda: self.propose(g, B), size)
-        if way is None and B.learned:
+        if way is None and B.learned and B.has_matrix:
             way = self._tried(lambda: self._flipped(g, B), size)
         return way or Direction(-g, -size * size, size, natural=False)
 
@@ -129,7 +134,8 @@ class Raw(AlongLine):
     def propose(self, g: Tensor, B: Curvature) -> Direction:
         way = measured(self.space, B.solve(g).neg_(), g, natural=False)
         # B p = -g gives p.B p = -g.p: the model has a minimum along p, at t = 1, exactly if p points downhill.
-        return way._replace(natural=way.slope < 0 and B.learned > 0)
+        natural = way.slope < 0 and B.learned > 0 and B.has_matrix
+        return way._replace(natural=natural, alike=not B.has_matrix)
 
 
 class Modified(AlongLine):
@@ -165,9 +171,17 @@ def measured(space: Space, p: Tensor, g: Tensor, natural: bool) -> Direction:
 
 
 def _first_trial(way: Direction, scale: Scale, boldness: float) -> float:
-    """Up to 1 where the model says so; else, as after a flip or a restart, the length of the last step."""
-    natural = scale.share if way.natural else (scale.length if scale.length > 0 else 1.0) / way.length
-    return max(boldness * natural, sys.float_info.min)
+    """Up to 1 where the model says so; else, as after a flip or a restart, the length of the last step.
+
+    Without a model the first-order change is that of the last step (Nocedal-Wright 2006, section 3.5).
+    """
+    if way.natural:
+        first = scale.share
+    elif way.alike and scale.change < 0:
+        first = scale.change / -abs(way.slope)
+    else:
+        first = (scale.length if scale.length > 0 else 1.0) / way.length
+    return min(max(boldness * first, sys.float_info.min), sys.float_info.max)
 
 
 class _Line:
