@@ -132,11 +132,13 @@ class Negated(Raw):
     """Wolfe+- with every direction turned round before the search."""
 
     def propose(self, g, B) -> Direction:
-        p, slope, length, natural = super().propose(g, B)
-        return Direction(-p, -slope, length, natural)
+        way = super().propose(g, B)
+        return way._replace(p=-way.p, slope=-way.slope)
 
 
-@pytest.mark.parametrize("method", ["sr1/wolfe+-", "lsr1/wolfe+-", "lbfgs/wolfe+-", "bfgs/wolfe+-", "gd/wolfe+-"])
+@pytest.mark.parametrize(
+    "method", ["sr1/wolfe+-", "lsr1/wolfe+-", "lbfgs/wolfe+-", "bfgs/wolfe+-", "gd/wolfe+-", "cg/wolfe+-"]
+)
 @pytest.mark.parametrize("problem", ["network", "rosenbrock"])
 def test_negating_the_direction_negates_alpha_and_nothing_else(method, problem):
     fun, x0 = PROBLEMS[problem]

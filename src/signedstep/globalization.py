@@ -32,6 +32,8 @@ class Scale(NamedTuple):
     """How far the last step went."""
     share: float = 1.0
     """How much of the model's own step, |t| = 1, to try first."""
+    change: float = math.nan
+    """How f would have changed in the last step, were it linear: t times the slope."""
 
 
 class Step(NamedTuple):
@@ -64,6 +66,8 @@ class Direction(NamedTuple):
     slope: float
     length: float
     natural: bool
+    alike: bool = False
+    """Whether there is no model of f along p: then f is expected to change as in the last step."""
 
 
 class AlongLine(Globalization):
@@ -98,16 +102,16 @@ class AlongLine(Globalization):
     def _next_scale(self, way: Direction, found: Found, scale: Scale) -> Scale:
         """A steady model's next share is where the slopes of this step say that its minimum was, or not far beyond."""
         t = abs(found.t)
-        if not (self.steady and way.natural):
-            return Scale(t * way.length, scale.share)
-        left = found.slope / way.slope  # how much of the slope is left; below 0 beyond the minimum
-        secant = 1 / (1 - left) if left < 1 else math.inf
-        return Scale(t * way.length, min(1.0, t * min(secant, 1.5)))
+        share = scale.share
+        if self.steady and way.natural:
+            left = found.slope / way.slope  # how much of the slope is left; below 0 beyond the minimum
+            share = min(1.0, t * min(1 / (1 - left) if left < 1 else math.inf, 1.5))
+        return Scale(t * way.length, share, found.t * way.slope)
 
     def _guarded(self, g: Tensor, size: float, B: Curvature) -> Direction:
         """Proposition 1 needs |cos(p, g)| >= delta: else the flipped direction of the same model, else -g."""
         way = self._tried(lambda: self.propose(g, B), size)
-        if way is None and B.learned:
+        if way is None and B.learned and B.has_matrix:
             way = self._tried(lambda: self._flipped(g, B), size)
         return way or Direction(-g, -size * size, size, natural=False)
 
@@ -132,7 +136,8 @@ class Raw(AlongLine):
     def propose(self, g: Tensor, B: Curvature) -> Direction:
         way = measured(self.space, B.solve(g).neg_(), g, natural=False)
         # B p = -g gives p.B p = -g.p: the model has a minimum along p, at t = 1, exactly if p points downhill.
-        return way._replace(natural=way.slope < 0 and B.learned > 0)
+        natural = way.slope < 0 and B.learned > 0 and B.has_matrix
+        return way._replace(natural=natural, alike=not B.has_matrix)
 
 
 class Modified(AlongLine):
@@ -168,9 +173,17 @@ def measured(space: Space, p: Tensor, g: Tensor, natural: bool) -> Direction:
 
 
 def _first_trial(way: Direction, scale: Scale, boldness: float) -> float:
-    """Up to 1 where the model says so; else, as after a flip or a restart, the length of the last step."""
-    natural = scale.share if way.natural else (scale.length if scale.length > 0 else 1.0) / way.length
-    return max(boldness * natural, sys.float_info.min)
+    """Up to 1 where the model says so; else, as after a flip or a restart, the length of the last step.
+
+    Without a model the first-order change is that of the last step (Nocedal-Wright 2006, section 3.5).
+    """
+    if way.natural:
+        first = scale.share
+    elif way.alike and scale.change < 0:
+        first = scale.change / -abs(way.slope)
+    else:
+        first = (scale.length if scale.length > 0 else 1.0) / way.length
+    return min(max(boldness * first, sys.float_info.min), sys.float_info.max)
 
 
 class _Line:

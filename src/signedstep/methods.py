@@ -9,7 +9,19 @@ from torch import Tensor
 
 from signedstep import spectrum
 from signedstep.checks import check_choice, check_count, check_fraction
-from signedstep.curvature import BFGS, LBFGS, LSR1, SR1, Curvature, Gamma, Identity
+from signedstep.curvature import (
+    BETAS,
+    BFGS,
+    LBFGS,
+    LSR1,
+    SR1,
+    SSBFGS,
+    ConjugateGradient,
+    Curvature,
+    Gamma,
+    Identity,
+    SSBroyden,
+)
 from signedstep.engine import ON_FAILURE
 from signedstep.globalization import Globalization, Modified, ModifiedDense, Raw
 from signedstep.linesearch import CURVATURE_CONDITIONS, Armijo, Search, Signed, Wolfe
@@ -24,9 +36,10 @@ class Settings:
     gamma: Any = None
     floor: float | None = None
     c1: float = 1e-4
-    c2: float = 0.9
+    c2: float | None = None
     condition: str = "strong"
     max_linesearch: int = 30
+    beta: str = "pr+"
     delta: float | None = None
     on_failure: str | None = None
 
@@ -34,11 +47,11 @@ class Settings:
         check_count("history_size", self.history_size, least=1)
         check_count("max_linesearch", self.max_linesearch, least=1)
         check_fraction("c1", self.c1)
-        check_fraction("c2", self.c2)
+        check_choice("beta", self.beta, BETAS)
         check_choice("condition", self.condition, (*CURVATURE_CONDITIONS, "armijo"))
         if self.on_failure is not None:
             check_choice("on_failure", self.on_failure, ON_FAILURE)
-        for name in ("floor", "delta"):
+        for name in ("c2", "floor", "delta"):
             if getattr(self, name) is not None:
                 check_fraction(name, getattr(self, name))
 
@@ -51,6 +64,9 @@ class Model(NamedTuple):
     globalization: str
     gamma: str
     floor: float
+    c2: float = 0.9
+    no_spectrum: str = ""
+    """Why it has no spectrum; globalizations that need one are refused with these words."""
 
 
 class Strategy(NamedTuple):
@@ -58,6 +74,7 @@ class Strategy(NamedTuple):
 
     text: str
     make: Callable[[float, Search, float, Space], Globalization]
+    needs_spectrum: bool = True
 
 
 CURVATURES: dict[str, Model] = {
@@ -68,7 +85,24 @@ CURVATURES: dict[str, Model] = {
         "sy/ss",
         1e-14,
     ),
+    "cg": Model(
+        "nonlinear conjugate gradients",
+        lambda o, gamma, space: ConjugateGradient(o.beta, space),
+        "wolfe",
+        "identity",
+        1e-14,
+        c2=0.1,  # a beta stands on the slope along the last direction being nearly zero
+        no_spectrum="cg has no curvature model, only a direction",
+    ),
     "bfgs": Model("dense BFGS", lambda o, gamma, space: BFGS(gamma), "wolfe", "yy/sy", 1e-14),
+    "ssbfgs": Model("dense self-scaled BFGS", lambda o, gamma, space: SSBFGS(gamma), "wolfe", "yy/sy", 1e-14),
+    "ssbroyden": Model(
+        "dense self-scaled Broyden",
+        lambda o, gamma, space: SSBroyden(gamma),
+        "wolfe",
+        "yy/sy",
+        1e-14,
+    ),
     "sr1": Model("dense symmetric rank one", lambda o, gamma, space: SR1(gamma), "wolfe+-", "norm", 1e-14),
     "lbfgs": Model(
         "limited-memory BFGS",
@@ -90,10 +124,12 @@ GLOBALIZATIONS: dict[str, Strategy] = {
     "wolfe": Strategy(
         "raw direction, positive steps only",
         lambda floor, search, delta, space: Raw(search, delta, space),
+        needs_spectrum=False,
     ),
     "wolfe+-": Strategy(
         "raw direction, a negative step where it points uphill (the paper's)",
         lambda floor, search, delta, space: Raw(Signed(search), delta, space),
+        needs_spectrum=False,
     ),
     "flip": Strategy(
         "a sign for each eigendirection: -|B|^-1 g",
@@ -133,9 +169,16 @@ def methods() -> dict[str, str]:
     names = {"auto": "the best method we have for the size of the problem; may change between versions"}
     for name, model in CURVATURES.items():
         names[name] = f"{model.text}; short for {name}/{model.globalization}"
-        for how, strategy in GLOBALIZATIONS.items():
+        for how in globalizations(name):
+            strategy = GLOBALIZATIONS[how]
             names[f"{name}/{how}"] = f"{model.text}; {strategy.text}"
     return names
+
+
+def globalizations(curvature: str) -> list[str]:
+    """The globalizations that a curvature model can be combined with."""
+    no_spectrum = CURVATURES[curvature].no_spectrum
+    return [how for how, strategy in GLOBALIZATIONS.items() if not (no_spectrum and strategy.needs_spectrum)]
 
 
 def full_name(name: str | None, n: int, history_size: int) -> str:
@@ -152,14 +195,19 @@ def full_name(name: str | None, n: int, history_size: int) -> str:
             f"unknown method {name!r}; valid are 'auto', a curvature model ({', '.join(CURVATURES)}) "
             f"or '<curvature>/<globalization>' with a globalization of {', '.join(GLOBALIZATIONS)}"
         )
+    if slash and globalization not in globalizations(curvature):
+        raise ValueError(
+            f"method {name!r}: {model.no_spectrum}, and {globalization!r} needs eigenvalues; "
+            f"valid are {', '.join(f'{curvature}/{how}' for how in globalizations(curvature))}"
+        )
     return f"{curvature}/{globalization if slash else model.globalization}"
 
 
-def _search(settings: Settings, rounding: float) -> Search:
+def _search(settings: Settings, c2: float, rounding: float) -> Search:
     limits = {"max_evals": int(settings.max_linesearch), "rounding": rounding}
     if settings.condition == "armijo":
         return Armijo(settings.c1, **limits)
-    return Wolfe(settings.c1, settings.c2, settings.condition, narrow=rounding, **limits)
+    return Wolfe(settings.c1, c2 if settings.c2 is None else settings.c2, settings.condition, narrow=rounding, **limits)
 
 
 def build(name: str | None, x0: Tensor, space: Space, options: Mapping[str, Any]) -> Method:
@@ -169,12 +217,12 @@ def build(name: str | None, x0: Tensor, space: Space, options: Mapping[str, Any]
     curvature, globalization = name.split("/")
     model, strategy = CURVATURES[curvature], GLOBALIZATIONS[globalization]
     eps = torch.finfo(x0.dtype).eps
-    search = _search(settings, rounding=8 * eps)
+    search = _search(settings, model.c2, rounding=8 * eps)
     B = model.make(settings, Gamma.parse(model.gamma if settings.gamma is None else settings.gamma), space)
     floor = model.floor if settings.floor is None else settings.floor
     delta = eps ** (2 / 3) if settings.delta is None else settings.delta
     # A positive-only search over an indefinite model is what the paper shows to fail; let it, unless told otherwise.
-    default = "stop" if globalization == "wolfe" and not B.definite else "restart"
+    default = "stop" if globalization == "wolfe" and B.has_matrix and not B.definite else "restart"
     return Method(
         name,
         B,

@@ -69,7 +69,8 @@ def minimize(
         gamma: the curvature where nothing is learned yet, a number or a rule ("norm", "0.1*norm", "yy/sy", ...).
         floor: smallest eigenvalue that flip, clip and damp allow, relative to the largest.
         c1, c2, condition, max_linesearch: of the line search; condition is "strong", "weak" or "paper" (the Wolfe
-        conditions with that curvature condition) or "armijo" (sufficient decrease only).
+        conditions with that curvature condition) or "armijo" (sufficient decrease only). c2 is 0.9, for cg 0.1.
+        beta: of cg, "fr" (Fletcher-Reeves), "pr+" (Polak-Ribiere+), "hs" (Hestenes-Stiefel) or "dy" (Dai-Yuan).
         delta: smallest |cosine| between direction and gradient (paper, proposition 1).
         on_failure: "restart" or "stop" after a search that found nothing.
         disp: print a summary. return_all: keep all iterates in `allvecs`.

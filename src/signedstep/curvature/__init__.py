@@ -1,9 +1,23 @@
 """Curvature models: what is known about the Hessian."""
 
 from signedstep.curvature.base import Curvature
+from signedstep.curvature.conjugate import BETAS, ConjugateGradient
 from signedstep.curvature.dense import BFGS, SR1
 from signedstep.curvature.gamma import Gamma
 from signedstep.curvature.identity import Identity
 from signedstep.curvature.limited import LBFGS, LSR1
+from signedstep.curvature.selfscaled import SSBFGS, SSBroyden
 
-__all__ = ["BFGS", "LBFGS", "LSR1", "SR1", "Curvature", "Gamma", "Identity"]
+__all__ = [
+    "BETAS",
+    "BFGS",
+    "LBFGS",
+    "LSR1",
+    "SR1",
+    "SSBFGS",
+    "ConjugateGradient",
+    "Curvature",
+    "Gamma",
+    "Identity",
+    "SSBroyden",
+]

@@ -22,6 +22,9 @@ class Curvature(ABC):
     definite: ClassVar[bool]
     """Whether B is positive definite by construction, so that its directions always point downhill."""
 
+    has_matrix: ClassVar[bool] = True
+    """Whether B is known: it has a spectrum, and along -B^-1 g its minimum is at 1. Else there is only a direction."""
+
     learned: int
     """How many pairs the model stands on; 0 means that B is still a multiple of the identity chosen blindly."""
 

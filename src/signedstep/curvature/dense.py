@@ -2,7 +2,7 @@
 
 from abc import abstractmethod
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -11,6 +11,23 @@ from signedstep.curvature.base import Curvature, refusal_threshold
 from signedstep.curvature.gamma import Gamma
 from signedstep.objective import Objective, Point
 from signedstep.spectrum import Spectrum
+
+
+class Pair(NamedTuple):
+    """A step s of length 1, the change y of the gradient over it, H y, and the gradient g where the step began."""
+
+    s: Tensor
+    y: Tensor
+    Hy: Tensor
+    g: Tensor
+
+
+class Correction(NamedTuple):
+    """The new H is scale H + U K U', with U of a few columns."""
+
+    U: Tensor
+    K: Tensor
+    scale: float = 1.0
 
 
 class Dense(Curvature):
@@ -32,29 +49,29 @@ class Dense(Curvature):
         length = float(s.norm())
         if not 0 < length < float("inf"):
             return False
-        s, y = s / length, y / length  # both updates are invariant to the length of the pair
+        s, y = s / length, y / length  # the updates are invariant to the length of the pair
+        g = old.g.double()
         if self.learned:
-            return self._correct(s, y, self.H @ y)
+            return self._correct(Pair(s, y, self.H @ y, g))
         return any(
-            self._correct(s, y, y / gamma, gamma)
+            self._correct(Pair(s, y, y / gamma, g), gamma)
             for gamma in self.policy.candidates(1.0, float(s @ y), float(y @ y), previous=1.0)
         )
 
-    def _correct(self, s: Tensor, y: Tensor, Hy: Tensor, gamma: float | None = None) -> bool:
-        """Add the correction for a pair to H, or to I/gamma; False if it is refused."""
-        factors = self.correction(s, y, Hy)
-        if factors is None:
+    def _correct(self, pair: Pair, gamma: float | None = None) -> bool:
+        """Correct H, or I/gamma, for a pair; False if it is refused."""
+        change = self.correction(pair)
+        if change is None:
             return False
         if gamma is not None:
             self.H.zero_().diagonal().fill_(1 / gamma)
-        U, K = factors
-        self.H.addmm_(U @ K, U.T)
+        self.H.addmm_(change.U @ change.K, change.U.T, beta=change.scale)
         self.learned += 1
         return True
 
     @abstractmethod
-    def correction(self, s: Tensor, y: Tensor, Hy: Tensor) -> tuple[Tensor, Tensor] | None:
-        """U and K of the update H + U K U', so that H y = s holds after it; None refuses the pair."""
+    def correction(self, pair: Pair) -> Correction | None:
+        """The change after which H y = s holds; None refuses the pair."""
 
     def solve(self, g: Tensor) -> Tensor:
         return (self.H @ g.double()).to(g.dtype)
@@ -85,12 +102,13 @@ class BFGS(Dense):
 
     definite = True
 
-    def correction(self, s: Tensor, y: Tensor, Hy: Tensor) -> tuple[Tensor, Tensor] | None:
+    def correction(self, pair: Pair) -> Correction | None:
+        s, y, Hy, _ = pair
         sy = float(s @ y)
         if not sy > self.refusal * float(y.norm()):
             return None
         K = torch.tensor([[(1 + float(y @ Hy) / sy) / sy, -1 / sy], [-1 / sy, 0.0]], dtype=s.dtype, device=s.device)
-        return torch.stack((s, Hy), dim=1), K
+        return Correction(torch.stack((s, Hy), dim=1), K)
 
 
 class SR1(Dense):
@@ -101,10 +119,11 @@ class SR1(Dense):
 
     definite = False
 
-    def correction(self, s: Tensor, y: Tensor, Hy: Tensor) -> tuple[Tensor, Tensor] | None:
+    def correction(self, pair: Pair) -> Correction | None:
+        s, y, Hy, _ = pair
         u = s - Hy
         size, denominator = float(u.norm()), float(u @ y)
         already_known = size <= self.refusal * (1 + float(Hy.norm()))
         if already_known or not abs(denominator) > self.refusal * size * float(y.norm()):
             return None
-        return u[:, None], torch.tensor([[1 / denominator]], dtype=s.dtype, device=s.device)
+        return Correction(u[:, None], torch.tensor([[1 / denominator]], dtype=s.dtype, device=s.device))

@@ -52,7 +52,7 @@ class SecondOrder(Optimizer):
         evaluation at the start of a step. False (default) evaluates there again, so that a step may have a batch of
         its own: all of its losses and gradients, and so each pair (s, y), come from that batch.
     **options
-        gamma, floor, c1, c2, max_linesearch, delta, on_failure: as in `signedstep.minimize`.
+        gamma, floor, c1, c2, max_linesearch, beta, delta, on_failure: as in `signedstep.minimize`.
 
     Attributes
     ----------
