@@ -115,4 +115,5 @@ def _largest(v: np.ndarray) -> float:
 
 
 def _norm(v: np.ndarray) -> float:
-    return float(np.sqrt(v @ v))
+    largest = _largest(v)  # squares of the rest neither overflow nor vanish
+    return largest * float(np.sqrt((v / largest) @ (v / largest))) if largest else 0.0
