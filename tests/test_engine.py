@@ -84,6 +84,13 @@ def test_every_step_satisfies_what_it_claims(method, problem):
             assert abs(after.f - before.f) <= 1e-13 * abs(before.f) + 1e-300
             assert slope <= (2 * c1 - 1) * slope0 + rounding
             assert abs(slope) <= c2 * abs(slope0) + rounding
+        elif record.status is Status.RATIO:
+            assert record.alpha == 1
+            assert after.f < before.f
+        elif record.status is Status.APPROXIMATE_RATIO:
+            assert record.alpha == 1
+            assert abs(after.f - before.f) <= 1e-13 * abs(before.f) + 1e-300
+            assert slope0 + slope < 0
         else:
             assert not record.status.ok
             assert after.f <= before.f

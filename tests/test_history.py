@@ -128,6 +128,6 @@ def test_only_signed_searches_step_backwards(name):
 
 def test_status_tells_whether_its_conditions_hold_or_the_run_converged():
     assert [status.name for status in Status if status.converged] == ["GRADIENT", "DECREASE", "STEP"]
-    held = ["WOLFE", "APPROXIMATE_WOLFE", "ARMIJO", "APPROXIMATE_ARMIJO"]
+    held = ["WOLFE", "APPROXIMATE_WOLFE", "ARMIJO", "APPROXIMATE_ARMIJO", "RATIO", "APPROXIMATE_RATIO"]
     assert [status.name for status in Status if status.ok] == held
     assert all(status.value.endswith(".") for status in Status)

@@ -8,10 +8,11 @@ import pytest
 SOURCE = Path(__file__).parent.parent / "src" / "signedstep"
 LAYERS = [
     {"status", "space", "checks"},
-    {"history", "spectrum", "interpolate"},
+    {"history", "spectrum", "secular", "interpolate"},
     {"linesearch", "objective", "flat"},
     {"closure", "curvature"},
     {"globalization"},
+    {"region"},
     {"engine"},
     {"methods"},
     {"minimize", "optim"},

@@ -108,9 +108,9 @@ class Engine:
     def step(self, budget: float = math.inf) -> Record:
         """One iteration within `budget` evaluations; afterwards `status` tells whether to go on."""
         began = time.perf_counter()
-        step, evals = self._propose(budget)
+        step = self._propose(budget)
         self.k += 1
-        self.evals += evals
+        self.evals += step.evals
         self.error = step.error
         learned = False
         if step.point is not None:
@@ -118,7 +118,7 @@ class Engine:
             self.grad_norm = self._norm(self.at)
             learned = self.curvature.update(old, self.at)
             self.status = self._test(old, step)
-        elif evals < budget:
+        elif step.evals < budget:
             self.status = step.status
         return Record(
             self.k,
@@ -126,21 +126,32 @@ class Engine:
             self.grad_norm,
             step.alpha,
             step.cosine,
-            evals,
+            step.evals,
             time.perf_counter() - began,
             learned,
             step.status,
         )
 
-    def _propose(self, budget: float) -> tuple[Step, int]:
+    def _propose(self, budget: float) -> Step:
         """A step; if none was found, what the policy after a failure allows: start again from the identity."""
-        step = self.globalization.step(self.objective, self.at, self.curvature, self.scale, budget)
-        evals = step.evals
-        if step.point is None and self.on_failure == "restart" and self.curvature.learned and evals < budget:
+        step = self._asked(budget)
+        if step.point is None and self.on_failure == "restart" and self.curvature.learned and step.evals < budget:
             self.curvature.start(self.objective, self.at)
-            step = self.globalization.step(self.objective, self.at, self.curvature, self.scale, budget - evals)
-            evals += step.evals
-        return step, evals
+            again = self._asked(budget - step.evals)
+            return again._replace(evals=step.evals + again.evals, error=again.error or step.error)
+        return step
+
+    def _asked(self, budget: float) -> Step:
+        """What the globalization proposes; a refused trial costs its evaluation, but the model learns from it."""
+        scale, evals, error = self.scale, 0, None
+        for _ in range(self.globalization.patience):
+            step = self.globalization.step(self.objective, self.at, self.curvature, scale, budget - evals)
+            scale, evals, error = step.scale, evals + step.evals, step.error or error
+            if step.refused is not None:
+                self.curvature.update(self.at, step.refused)
+            if not step.retry or evals >= budget:
+                break
+        return step._replace(evals=evals, error=error)
 
     def _length(self, v: Tensor) -> float:
         return math.sqrt(self.space.dots(v, (v,))[0])

@@ -1,6 +1,7 @@
 """Globalizations: how a curvature model that may be wrong, or point uphill, is turned into a step that is safe.
 
-All of them go along a line. They differ in the direction: raw, or made from the spectrum by a rule of `spectrum`.
+Those here go along a line. They differ in the direction: raw, or made from the spectrum by a rule of `spectrum`. Those
+that bound the model instead are in `region`.
 """
 
 import math
@@ -21,7 +22,7 @@ from signedstep.space import Space
 from signedstep.spectrum import Spectrum
 from signedstep.status import Status
 
-_NOT_FINITE = (np.linalg.LinAlgError, torch.linalg.LinAlgError)  # pyright: ignore[reportPrivateImportUsage]
+NOT_FINITE = (np.linalg.LinAlgError, torch.linalg.LinAlgError)  # pyright: ignore[reportPrivateImportUsage]
 """What NumPy and torch raise for matrices that have overflowed."""
 
 
@@ -34,10 +35,16 @@ class Scale(NamedTuple):
     """How much of the model's own step, |t| = 1, to try first."""
     change: float = math.nan
     """How f would have changed in the last step, were it linear: t times the slope."""
+    bound: float = math.nan
+    """What bounds the next step of a region: its radius, or the weight of the cubic term."""
 
 
 class Step(NamedTuple):
-    """A proposal: where to go and how it was found. `point` is None where no acceptable point was found."""
+    """A proposal: where to go and how it was found. `point` is None where no acceptable point was found.
+
+    A trial that was refused need not be the end: with `retry` the globalization asks to be called again, with this
+    `scale`, after the model has learned from `refused`, the trial's point if it is finite.
+    """
 
     point: Point | None
     alpha: float
@@ -46,6 +53,8 @@ class Step(NamedTuple):
     status: Status
     scale: Scale
     error: Exception | None = None
+    refused: Point | None = None
+    retry: bool = False
 
 
 class Globalization(ABC):
@@ -53,6 +62,9 @@ class Globalization(ABC):
 
     boldness = 1.0
     """A factor on the first length that is tried: the learning rate of the torch.optim front."""
+
+    patience = 1
+    """How many proposals one iteration may ask for."""
 
     @abstractmethod
     def step(self, objective: Objective, at: Point, B: Curvature, scale: Scale, budget: float = math.inf) -> Step:
@@ -106,7 +118,7 @@ class AlongLine(Globalization):
         if self.steady and way.natural:
             left = found.slope / way.slope  # how much of the slope is left; below 0 beyond the minimum
             share = min(1.0, t * min(1 / (1 - left) if left < 1 else math.inf, 1.5))
-        return Scale(t * way.length, share, found.t * way.slope)
+        return scale._replace(length=t * way.length, share=share, change=found.t * way.slope)
 
     def _guarded(self, g: Tensor, size: float, B: Curvature) -> Direction:
         """Proposition 1 needs |cos(p, g)| >= delta: else the flipped direction of the same model, else -g."""
@@ -119,7 +131,7 @@ class AlongLine(Globalization):
         """A direction, unless it is nearly orthogonal to the gradient or overflows on the way."""
         try:
             way = make()
-        except _NOT_FINITE:
+        except NOT_FINITE:
             return None
         sound = 0 < way.length < math.inf and abs(way.slope) >= self.delta * way.length * size
         return way if sound else None

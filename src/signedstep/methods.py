@@ -24,7 +24,8 @@ from signedstep.curvature import (
 )
 from signedstep.engine import ON_FAILURE
 from signedstep.globalization import Globalization, Modified, ModifiedDense, Raw
-from signedstep.linesearch import CURVATURE_CONDITIONS, Armijo, Search, Signed, Wolfe
+from signedstep.linesearch import CURVATURE_CONDITIONS, Armijo, Signed, Wolfe
+from signedstep.region import Cubic, TrustRegion
 from signedstep.space import Space
 
 
@@ -73,7 +74,7 @@ class Strategy(NamedTuple):
     """A globalization."""
 
     text: str
-    make: Callable[[float, Search, float, Space], Globalization]
+    make: Callable[[float, Armijo | Wolfe, float, Space], Globalization]
     needs_spectrum: bool = True
 
 
@@ -147,6 +148,14 @@ GLOBALIZATIONS: dict[str, Strategy] = {
         "damp by an O(n^3) eigendecomposition of the n x n matrix, as in the paper",
         lambda floor, search, delta, space: ModifiedDense(spectrum.damp, floor, search, delta, space),
     ),
+    "trust": Strategy(
+        "the least of the model within a radius that follows its success",
+        lambda floor, search, delta, space: TrustRegion(space, search.c1, search.rounding, search.max_evals),
+    ),
+    "cubic": Strategy(
+        "the least of the model with a cubic term that follows its success",
+        lambda floor, search, delta, space: Cubic(space, search.c1, search.rounding, search.max_evals),
+    ),
 }
 
 
@@ -203,7 +212,7 @@ def full_name(name: str | None, n: int, history_size: int) -> str:
     return f"{curvature}/{globalization if slash else model.globalization}"
 
 
-def _search(settings: Settings, c2: float, rounding: float) -> Search:
+def _search(settings: Settings, c2: float, rounding: float) -> Armijo | Wolfe:
     limits = {"max_evals": int(settings.max_linesearch), "rounding": rounding}
     if settings.condition == "armijo":
         return Armijo(settings.c1, **limits)

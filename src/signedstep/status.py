@@ -12,6 +12,9 @@ class Status(Enum):
     ARMIJO = "The Armijo condition holds."
     APPROXIMATE_ARMIJO = "The approximate Armijo condition holds; differences of f are below rounding."
 
+    RATIO = "The decrease of f is in proportion to the model's."
+    APPROXIMATE_RATIO = "The slopes agree with the model's decrease; differences of f are below rounding."
+
     # They do not hold, and why; the lowest point seen may still be a useful step.
     NOT_DESCENT = "The direction does not point downhill and only positive steps are allowed."
     MAX_STEP = "The search reached its longest step with f still falling."
@@ -45,5 +48,14 @@ class Status(Enum):
         return self in _CONVERGED
 
 
-_CONDITIONS_HOLD = frozenset({Status.WOLFE, Status.APPROXIMATE_WOLFE, Status.ARMIJO, Status.APPROXIMATE_ARMIJO})
+_CONDITIONS_HOLD = frozenset(
+    {
+        Status.WOLFE,
+        Status.APPROXIMATE_WOLFE,
+        Status.ARMIJO,
+        Status.APPROXIMATE_ARMIJO,
+        Status.RATIO,
+        Status.APPROXIMATE_RATIO,
+    }
+)
 _CONVERGED = frozenset({Status.GRADIENT, Status.DECREASE, Status.STEP})

@@ -1,0 +1,197 @@
+"""Globalizations without a line: the least of a bounded model, tried as it is, and a bound that follows its success.
+
+The step is exact on the spectrum (`secular`), so for a limited-memory model it costs what a direction costs: for L-SR1
+this is the method OBS of Brust, Erway and Marcia (2017). A trial that is refused teaches the model all the same, and
+the engine asks again with a tighter bound. There is no sign to choose: alpha is 1 for a step that is taken.
+
+The hard case needs a component along an eigenvector that the gradient does not meet. Dense models list all of theirs;
+limited-memory models list all but those of gamma, which is positive and so never the negative eigenvalue in question.
+"""
+
+import math
+from abc import abstractmethod
+from traceback import clear_frames
+from typing import NamedTuple
+
+import numpy as np
+from torch import Tensor
+
+from signedstep import secular
+from signedstep.curvature import Curvature
+from signedstep.globalization import NOT_FINITE, Globalization, Scale, Step
+from signedstep.objective import Objective, Point
+from signedstep.space import Space
+from signedstep.spectrum import Spectrum
+from signedstep.status import Status
+
+_FAR = 1e10
+"""A length from which a step that still ends at its bound counts as the longest; the first blind one has length 1."""
+
+
+class Trial(NamedTuple):
+    """A trial step: its length, the slope g.p at its start, the fall of f that was predicted and the one seen."""
+
+    length: float
+    slope: float
+    predicted: float
+    seen: float = math.nan
+    """NaN where the objective is not finite or raises."""
+    drowned: bool = False
+    """The fall of f is below rounding, and was taken from the slopes."""
+    accepted: bool = False
+
+    @property
+    def ratio(self) -> float:
+        return self.seen / self.predicted
+
+    @property
+    def status(self) -> Status:
+        if self.accepted:
+            far = self.length >= _FAR and self.ratio >= 0.75
+            return Status.MAX_STEP if far else (Status.APPROXIMATE_RATIO if self.drowned else Status.RATIO)
+        if math.isnan(self.seen):
+            return Status.WALL
+        return Status.STALLED if self.drowned else Status.NO_LOWER_POINT
+
+    def parabola(self) -> float:
+        """The part of a refused step at which a parabola through what is known has its minimum."""
+        if math.isnan(self.seen):
+            return 0.25
+        return min(max(0.5 * self.slope / (self.seen + self.slope), 0.1), 0.5) if self.seen + self.slope < 0 else 0.5
+
+
+class Region(Globalization):
+    """A bounded model: one trial a call, accepted if f falls by at least c1 times what the model predicts.
+
+    A fall below `rounding` |f| is taken from the slopes by the trapezoid rule, as line searches do. The first bound
+    comes from the model's own length along the gradient, |g|^3/|g.Bg|, or is that of a step of length 1 (or of the last
+    step) while the model knows nothing: then only the gradient is used.
+    """
+
+    def __init__(self, space: Space, c1: float = 1e-4, rounding: float = 8 * 2.0**-52, patience: int = 30):
+        self.space, self.c1, self.rounding, self.patience = space, c1, rounding, patience
+
+    @abstractmethod
+    def first(self, length: float, size: float) -> float:
+        """The bound that lets a gradient of this size go about this far."""
+
+    @abstractmethod
+    def least(self, seen: Spectrum, bound: float) -> tuple[np.ndarray, float]:
+        """The coordinates of the bounded model's least point, and how far the model falls there."""
+
+    @abstractmethod
+    def after(self, bound: float, trial: Trial) -> float:
+        """The bound for the next trial, after this one was accepted or refused."""
+
+    def step(self, objective: Objective, at: Point, B: Curvature, scale: Scale, budget: float = math.inf) -> Step:
+        seen, size = self._model(at.g, B), math.sqrt(self.space.square(at.g))
+        bound = scale.bound if scale.bound > 0 else self.first(self.boldness * _natural(seen, size, scale), size)
+        a, predicted = self.least(seen, bound)
+        p = seen.lift(a)
+        slope, square = self.space.dots(p, (at.g, p))
+        length = math.sqrt(square) if 0 <= square < math.inf else math.nan
+        if not (predicted > 0 and self._visible(length, at.x)):
+            return Step(None, 0.0, math.nan, 0, Status.STALLED, scale)
+        point, error = _evaluated(objective, at.x + p)
+        trial = self._judged(at, point, p, Trial(length, slope, predicted))
+        scale = scale._replace(length=length if trial.accepted else scale.length, bound=self.after(bound, trial))
+        tried = Step(None, 0.0, -slope / (size * length), 1, trial.status, scale, error)
+        if trial.accepted:
+            return tried._replace(point=point, alpha=1.0)
+        finite = not math.isnan(trial.seen)
+        return tried._replace(refused=point if finite else None, retry=self._visible(0.1 * length, at.x))
+
+    def _model(self, g: Tensor, B: Curvature) -> Spectrum:
+        """The model's spectrum; that of a plain slope where it knows nothing yet, or has overflowed."""
+        try:
+            seen = B.spectrum(g) if B.learned else None
+        except NOT_FINITE:
+            seen = None
+        if seen and np.isfinite(seen.c).all() and not np.isnan(seen.w).any():
+            return seen
+        size = math.sqrt(self.space.square(g))
+        return Spectrum(np.zeros(1), np.array([size]), lambda a: g * (a[0] / size))
+
+    def _judged(self, at: Point, point: Point | None, p: Tensor, trial: Trial) -> Trial:
+        """The trial with what was seen at its end."""
+        if point is None:
+            return trial
+        slope, square = self.space.dots(point.g, (p, point.g))
+        if not (math.isfinite(point.f) and math.isfinite(slope) and math.isfinite(square)):
+            return trial
+        seen, by_slopes, noise = at.f - point.f, -0.5 * (trial.slope + slope), self.rounding * abs(at.f)
+        drowned = abs(seen) <= noise and abs(by_slopes) <= 100 * noise
+        seen = by_slopes if drowned else seen
+        return trial._replace(seen=seen, drowned=drowned, accepted=seen >= self.c1 * trial.predicted)
+
+    def _visible(self, length: float, x: Tensor) -> bool:
+        """Whether a step of this length changes x by more than rounding; a pair from less would teach noise."""
+        (square,) = self.space.dots(x, (x,))
+        return length > self.rounding * math.sqrt(square)
+
+
+class TrustRegion(Region):
+    """The least of the model within a radius.
+
+    Accepted: the radius becomes at least `growth` times the step if the fall was 3/4 of the prediction or more, and
+    half the step if it was less than 1/4. Refused: it becomes the minimiser of the parabola through f, its slope and
+    the trial, between a tenth and a half of the step; a quarter where f is not finite.
+    """
+
+    growth = 2.0
+
+    def first(self, length: float, size: float) -> float:
+        return length
+
+    def least(self, seen: Spectrum, bound: float) -> tuple[np.ndarray, float]:
+        a, _ = secular.ball(seen.w, seen.c, bound)
+        return a, secular.decrease(seen.w, seen.c, a)
+
+    def after(self, bound: float, trial: Trial) -> float:
+        if not trial.accepted:
+            return trial.parabola() * trial.length
+        if trial.ratio >= 0.75:
+            return max(bound, self.growth * trial.length)
+        return bound if trial.ratio >= 0.25 else 0.5 * trial.length
+
+
+class Cubic(Region):
+    """The least of the model with sigma |p|^3/3 added: adaptive cubic regularization (Cartis, Gould and Toint 2011).
+
+    sigma follows the third-order term that the trial has shown, 3 (f(x + p) - q(p))/|p|^3 for the quadratic model q
+    (Gould, Porcelli and Toint 2012): refused, it grows to it, at least twice and at most a hundred times; accepted with
+    3/4 of the prediction or more, it falls to it, at most to a tenth, while the cubic term is
+    more than a hundredth of the prediction.
+    """
+
+    def first(self, length: float, size: float) -> float:
+        return size / length / length
+
+    def least(self, seen: Spectrum, bound: float) -> tuple[np.ndarray, float]:
+        a, multiplier = secular.cubic(seen.w, seen.c, bound)
+        return a, secular.decrease(seen.w, seen.c, a) - multiplier * float(a @ a) / 3
+
+    def after(self, bound: float, trial: Trial) -> float:
+        # f(x + p) - q(p) = predicted - seen + sigma |p|^3/3
+        shown = bound + 3 * (trial.predicted - trial.seen) / trial.length / trial.length / trial.length
+        if not trial.accepted:
+            return min(max(shown, 2 * bound), 100 * bound) if math.isfinite(shown) else 10 * bound
+        matters = bound * trial.length**3 > 0.03 * trial.predicted
+        return min(max(shown, 0.1 * bound), bound) if matters and trial.ratio >= 0.75 else bound
+
+
+def _natural(seen: Spectrum, size: float, scale: Scale) -> float:
+    """A first length: the model's along the gradient, else that of the last step, else 1."""
+    w = np.where(np.isfinite(seen.w), seen.w, 0.0)
+    curvature = abs(float(w @ (seen.c / size) ** 2))
+    length = size / curvature if curvature > 0 else math.inf
+    return length if 0 < length < math.inf else (scale.length if scale.length > 0 else 1.0)
+
+
+def _evaluated(objective: Objective, x: Tensor) -> tuple[Point | None, Exception | None]:
+    """The trial point, or what it raised."""
+    try:
+        return objective(x), None
+    except Exception as error:
+        clear_frames(error.__traceback__)  # else what ran out of memory would still be held at the next trial
+        return None, error

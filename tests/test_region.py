@@ -1,0 +1,196 @@
+"""Trust region and cubic regularization on the engine: the bound, refused trials and the hard case."""
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor
+
+import signedstep
+from conftest import evaluated, indefinite, network, path
+from signedstep.curvature import LSR1, SR1, Curvature, Gamma
+from signedstep.engine import Engine, Tolerances
+from signedstep.globalization import Scale
+from signedstep.methods import build
+from signedstep.objective import Point
+from signedstep.region import Cubic, Region, TrustRegion
+from signedstep.space import Space
+from signedstep.spectrum import Spectrum
+from signedstep.status import Status
+
+REGIONS = ["trust", "cubic"]
+
+
+class Fixed(SR1):
+    """A model that is what it was told to be."""
+
+    def __init__(self, w: list[float]):
+        super().__init__(Gamma())
+        self.w = w
+
+    def start(self, objective, at: Point) -> None:
+        super().start(objective, at)
+        self.H, self.learned = torch.diag(1 / torch.tensor(self.w, dtype=torch.float64)), 1
+
+
+def proposed(how: Region, model: Curvature, fun, x: list[float], scale: Scale | None = None):
+    at = evaluated(fun, torch.tensor(x, dtype=torch.float64))
+    model.start(None, at)  # type: ignore[arg-type]
+    return at, how.step(lambda z: evaluated(fun, z), at, model, scale or Scale())
+
+
+@pytest.mark.parametrize("how", [TrustRegion, Cubic])
+def test_the_hard_case_leaves_the_saddle(how):
+    """The gradient has no part along the negative eigenvector; the step has."""
+    fun = lambda x: x[0] ** 4 / 4 - x[0] ** 2 / 2 + x[1] ** 2 / 2  # noqa: E731
+    at, step = proposed(how(Space()), Fixed([-1.0, 1.0]), fun, [0.0, 0.5])
+    assert step.point is not None
+    assert abs(float(step.point.x[0])) > 0.1
+    assert step.point.f < at.f
+    assert step.alpha == 1
+
+
+def test_limited_models_lift_eigenvectors_that_the_gradient_does_not_meet():
+    points = path(indefinite(8), 8, 3)
+    model = LSR1(5, Gamma("norm"), Space())
+    model.start(None, points[0])  # type: ignore[arg-type]
+    for old, new in itertools.pairwise(points):
+        assert model.update(old, new)
+    _, V = torch.linalg.eigh(model.matrix())
+    g = points[-1].g - V[:, 0] * (V[:, 0] @ points[-1].g)  # orthogonal to the lowest eigenvector
+    seen = model.spectrum(g)
+    lowest = int(np.argmin(seen.w))
+    assert seen.w[lowest] < 0
+    assert abs(seen.c[lowest]) < 1e-10
+    p = seen.lift(np.eye(len(seen.w))[lowest])
+    assert abs(float(p @ V[:, 0])) == pytest.approx(1)
+
+
+def test_the_complement_is_never_the_lowest_where_that_is_negative():
+    """What the hard case relies on: gamma, the eigenvalue of all that is not listed, stays positive."""
+    fun, x0 = network()
+    space = Space()
+    parts = build("lsr1/trust", x0, space, {"history_size": 4})
+    objective = lambda x: evaluated(fun, x)  # noqa: E731
+    engine = Engine(objective, objective(x0), parts.curvature, parts.globalization, space, Tolerances())
+    negative = 0
+    for _ in range(40):
+        engine.step()
+        seen = parts.curvature.spectrum(engine.at.g)
+        negative += seen.w.min() < 0
+        assert parts.curvature.gamma > 0  # type: ignore[attr-defined]
+    assert negative
+
+
+@pytest.mark.parametrize("how", [TrustRegion, Cubic])
+@pytest.mark.parametrize("unit_f", [1e-12, 1.0, 1e12])
+@pytest.mark.parametrize("unit_x", [1e-6, 1.0, 1e6])
+def test_the_first_bound_has_the_units_of_the_problem(how, unit_f, unit_x):
+    fun = lambda x: unit_f * ((x / unit_x) ** 2 * torch.tensor([1.0, 5.0])).sum()  # noqa: E731
+    w = [2 * unit_f / unit_x**2, 10 * unit_f / unit_x**2]
+    _at, step = proposed(how(Space()), Fixed(w), fun, [3 * unit_x, unit_x])
+    assert step.point is not None
+    expected = proposed(how(Space()), Fixed([2.0, 10.0]), lambda x: (x**2 * torch.tensor([1.0, 5.0])).sum(), [3.0, 1.0])
+    assert expected[1].point is not None
+    assert (step.point.x / unit_x).tolist() == pytest.approx(expected[1].point.x.tolist())
+
+
+@pytest.mark.parametrize("how", [TrustRegion, Cubic])
+def test_a_blind_model_steps_down_the_gradient_by_one_or_as_far_as_bold(how):
+    fun, x0 = indefinite(4), [0.3, 0.2, -0.1, 0.4]
+    for boldness in (1.0, 0.1):
+        region = how(Space())
+        region.boldness = boldness
+        at, step = proposed(region, SR1(Gamma("norm")), fun, x0)
+        assert step.point is not None
+        p = step.point.x - at.x
+        assert float(p.norm()) == pytest.approx(boldness)
+        assert step.cosine == pytest.approx(1)
+
+
+def test_the_radius_follows_the_ratio():
+    """Model and function are known, so the ratio is: a true model doubles the radius, a false one halves it."""
+    bowl = lambda x: (x**2).sum()  # noqa: E731
+    for curvature, ratio, expected in [(2.0, 1.0, 2.0), (-7.0, 0.45 / 0.78, 1.0), (-60.0, 9 / 40, 0.5)]:
+        _, step = proposed(TrustRegion(Space()), Fixed([curvature] * 2), bowl, [5.0, 0.0], Scale(bound=1.0))
+        assert step.status is Status.RATIO, ratio
+        assert step.scale.bound == pytest.approx(expected)
+    _, step = proposed(TrustRegion(Space()), Fixed([-1.0] * 2), bowl, [0.3, 0.0], Scale(bound=1.0))
+    assert step.point is None
+    assert step.retry
+    assert step.scale.bound == pytest.approx(0.3)  # the minimum of the parabola
+    assert step.refused is not None
+    assert float(step.refused.x[0]) == pytest.approx(-0.7)
+
+
+@pytest.mark.parametrize("how", REGIONS)
+def test_a_refused_trial_teaches_the_model(how):
+    """One trial that overshoots is one pair: the second step of the same iteration knows the true curvature."""
+    fun = lambda x: 50 * x[0] ** 2  # noqa: E731
+    x0 = torch.tensor([0.1], dtype=torch.float64)
+    space = Space()
+    parts = build(f"sr1/{how}", x0, space, {})
+    objective = lambda x: evaluated(fun, x)  # noqa: E731
+    engine = Engine(objective, objective(x0), parts.curvature, parts.globalization, space, Tolerances())
+    record = engine.step()
+    assert record.evals == 2
+    assert parts.curvature.matrix().item() == pytest.approx(100)
+    assert engine.at.f < 0.3 * 0.5
+
+
+@pytest.mark.parametrize("how", REGIONS)
+@pytest.mark.parametrize("model", ["gd", "bfgs", "sr1", "lbfgs", "lsr1"])
+@pytest.mark.parametrize("wall", ["nan", "raise"])
+def test_walls_only_shorten_steps(how, model, wall):
+    def fun(x: Tensor) -> Tensor:
+        if float(x.detach()[0]) <= 0 and wall == "raise":
+            raise ArithmeticError("beyond the wall")
+        return (x - torch.log(x)).sum()
+
+    x0 = torch.tensor([0.05, 3.0], dtype=torch.float64)
+    result = signedstep.minimize(fun, x0, method=f"{model}/{how}", options={"maxiter": 500})
+    assert result.success
+    assert result.x.tolist() == pytest.approx([1.0, 1.0], abs=1e-4)
+
+
+@pytest.mark.parametrize("how", REGIONS)
+def test_no_finite_trial_is_an_honest_end(how):
+    x0 = torch.tensor([1.0, 2.0], dtype=torch.float64)
+    fun = lambda x: (x**2).sum() if torch.equal(x.detach(), x0) else (x * math.nan).sum()  # noqa: E731
+    result = signedstep.minimize(fun, x0, method=f"lsr1/{how}")
+    assert result.status is Status.WALL
+    assert not result.success
+    assert torch.equal(result.x, x0)
+
+
+@pytest.mark.parametrize("how", REGIONS)
+def test_a_spectrum_of_nan_falls_back_to_the_gradient(how):
+    class Blind(SR1):
+        learned = 1
+
+        def spectrum(self, g: Tensor) -> Spectrum:
+            return Spectrum(np.array([math.nan]), np.array([1.0]), lambda a: g * math.nan)
+
+    region = {"trust": TrustRegion, "cubic": Cubic}[how](Space())
+    _, step = proposed(region, Blind(Gamma("norm")), indefinite(3), [0.5, 0.2, 0.1])
+    assert step.point is not None
+    assert step.cosine == pytest.approx(1)
+
+
+@pytest.mark.parametrize("how", REGIONS)
+def test_far_beyond_rounding_it_converges_by_slopes(how):
+    """With f = 1e6 + ..., differences of f vanish long before the gradient does."""
+    fun = lambda x: 1e6 + ((x - 1) ** 2 * torch.tensor([1.0, 20.0, 3.0])).sum() + 0.1 * ((x - 1) ** 4).sum()  # noqa: E731
+    x0 = torch.tensor([3.0, -2.0, 0.5], dtype=torch.float64)
+    result = signedstep.minimize(fun, x0, method=f"bfgs/{how}", options={"gtol": 1e-9})
+    assert result.success
+    assert Status.APPROXIMATE_RATIO in set(result.history.status)
+
+
+@pytest.mark.parametrize("how", REGIONS)
+def test_a_function_without_a_minimum_is_called_unbounded(how):
+    x0 = torch.tensor([1.0, 1.0], dtype=torch.float64)
+    result = signedstep.minimize(lambda x: x.sum(), x0, method=f"lbfgs/{how}")
+    assert result.status is Status.UNBOUNDED
