@@ -9,7 +9,7 @@ from torch import Tensor
 
 from signedstep import spectrum
 from signedstep.checks import check_choice, check_count, check_fraction
-from signedstep.curvature import BFGS, LBFGS, LSR1, SR1, Curvature, Gamma, Identity
+from signedstep.curvature import BFGS, LBFGS, LSR1, SR1, Curvature, Exact, Gamma, Identity
 from signedstep.engine import ON_FAILURE
 from signedstep.globalization import Globalization, Modified, ModifiedDense, Raw
 from signedstep.linesearch import CURVATURE_CONDITIONS, Armijo, Signed, Wolfe
@@ -52,6 +52,7 @@ class Model(NamedTuple):
     globalization: str
     gamma: str
     floor: float
+    needs_hessian: bool = False
 
 
 class Strategy(NamedTuple):
@@ -85,6 +86,7 @@ CURVATURES: dict[str, Model] = {
         "0.1*norm",
         1e-3,
     ),
+    "newton": Model("the exact Hessian", lambda o, gamma, space: Exact(), "trust", "identity", 1e-14, True),
 }
 
 GLOBALIZATIONS: dict[str, Strategy] = {
@@ -162,6 +164,11 @@ def full_name(name: str | None, n: int, history_size: int) -> str:
             f"or '<curvature>/<globalization>' with a globalization of {', '.join(GLOBALIZATIONS)}"
         )
     return f"{curvature}/{globalization if slash else model.globalization}"
+
+
+def needs_hessian(name: str) -> bool:
+    """Whether a method, by its full name, evaluates Hessians."""
+    return CURVATURES[name.partition("/")[0]].needs_hessian
 
 
 def _search(settings: Settings, rounding: float) -> Armijo | Wolfe:

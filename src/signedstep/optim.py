@@ -14,7 +14,7 @@ from signedstep.closure import ClosureObjective
 from signedstep.engine import Engine, Tolerances
 from signedstep.flat import Flat
 from signedstep.history import History
-from signedstep.methods import Settings, build, full_name
+from signedstep.methods import Settings, build, full_name, needs_hessian
 from signedstep.objective import Point
 from signedstep.space import Space
 from signedstep.status import Status
@@ -387,7 +387,12 @@ def _check(options: Mapping[str, Any]) -> None:
     check_at_least_zero("tolerance_grad", options["tolerance_grad"])
     check_at_least_zero("tolerance_change", options["tolerance_change"])
     check_choice("line_search_fn", options["line_search_fn"], _SEARCHES)  # type: ignore[arg-type]
-    build(options["method"], torch.zeros(0, device="cpu"), Space(), _settings(options))
+    parts = build(options["method"], torch.zeros(0, device="cpu"), Space(), _settings(options))
+    if needs_hessian(parts.name):
+        raise ValueError(
+            f"the method {parts.name!r} needs Hessians, which a closure that calls backward() cannot give; "
+            "use signedstep.minimize, or a quasi-Newton model such as 'lsr1'"
+        )
 
 
 def _settings(options: Mapping[str, Any]) -> dict[str, Any]:

@@ -134,8 +134,8 @@ class TrustRegion(Region):
     """The least of the model within a radius.
 
     Accepted: the radius becomes at least `growth` times the step if the fall was 3/4 of the prediction or more, and
-    half the step if it was less than 1/4. Refused: it becomes the minimiser of the parabola through f, its slope and the
-    trial, between a tenth and a half of the step; a quarter where f is not finite.
+    half the step if it was less than 1/4. Refused: it becomes the minimiser of the parabola through f, its slope and
+    the trial, between a tenth and a half of the step; a quarter where f is not finite.
     """
 
     growth = 2.0
