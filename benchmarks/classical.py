@@ -39,6 +39,12 @@ class Counted:
         self.lowest.append(min(best, f) if math.isfinite(f) else best)
         return f, g.numpy().astype(x.dtype)
 
+    def hessian(self, x: np.ndarray) -> np.ndarray:
+        """By autograd, for our methods and for SciPy's alike; not counted, since all that use it need one a step."""
+        leaf = torch.tensor(x, dtype=self.dtype)
+        H = torch.autograd.functional.hessian(self.problem.fun, leaf)
+        return H.numpy().astype(x.dtype)  # type: ignore[union-attr]
+
 
 Solver = Callable[[Counted, np.ndarray], None]
 
@@ -46,7 +52,8 @@ Solver = Callable[[Counted, np.ndarray], None]
 def ours(method: str, **options) -> Solver:
     def run(fun: Counted, x0: np.ndarray) -> None:
         options_ = {"gtol": 0, "maxfun": fun.budget, "maxiter": fun.budget, **options}
-        signedstep.minimize(fun, x0, method=method, jac=True, options=options_)
+        hess = fun.hessian if method.startswith("newton") else None
+        signedstep.minimize(fun, x0, method=method, jac=True, hess=hess, options=options_)
 
     return run
 
@@ -58,10 +65,25 @@ def scipys(method: str, **options) -> Solver:
     return run
 
 
+def scipys_second_order(method: str, learned: bool = False, **options) -> Solver:
+    """SciPy's methods that want a Hessian, the exact one or SciPy's own SR1."""
+
+    def run(fun: Counted, x0: np.ndarray) -> None:
+        hess = scipy.optimize.SR1() if learned else fun.hessian
+        options_ = {"maxiter": fun.budget, **options}
+        scipy.optimize.minimize(fun, x0, jac=True, hess=hess, method=method, options=options_)
+
+    return run
+
+
 def solvers(memory: int, floor: float | None, names: list[str]) -> dict[str, Solver]:
     table = {name: ours(name, history_size=memory, floor=floor) for name in names}
     table["SciPy BFGS"] = scipys("BFGS")
     table["SciPy L-BFGS-B"] = scipys("L-BFGS-B", maxcor=memory, ftol=0, maxfun=10**9)
+    table["SciPy trust-exact"] = scipys_second_order("trust-exact", gtol=0)
+    table["SciPy trust-krylov"] = scipys_second_order("trust-krylov", gtol=0)
+    table["SciPy Newton-CG"] = scipys_second_order("Newton-CG", xtol=0)
+    table["SciPy trust-ncg SR1"] = scipys_second_order("trust-ncg", learned=True, gtol=0)
     return table
 
 

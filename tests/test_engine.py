@@ -22,7 +22,14 @@ from signedstep.spectrum import Spectrum
 from signedstep.status import Status
 
 METHODS = [name for name in signedstep.methods() if "/" in name]
-GLOBAL = ["gd", *(name for name in METHODS if name not in ("sr1/wolfe", "lsr1/wolfe") and not name.startswith("gd/"))]
+GLOBAL = [
+    "gd",
+    *(
+        name
+        for name in METHODS
+        if name not in ("sr1/wolfe", "lsr1/wolfe", "newton/wolfe") and not name.startswith("gd/")
+    ),
+]
 """The methods with a promise to converge from every point; on multiples of the identity all rules are one."""
 
 

@@ -136,7 +136,7 @@ class Engine:
         """A step; if none was found, what the policy after a failure allows: start again from the identity."""
         step = self._asked(budget)
         if step.point is None and self.on_failure == "restart" and self.curvature.learned and step.evals < budget:
-            self.curvature.start(self.objective, self.at)
+            self.curvature.forget(self.objective, self.at)
             again = self._asked(budget - step.evals)
             return again._replace(evals=step.evals + again.evals, error=again.error or step.error)
         return step
@@ -148,7 +148,7 @@ class Engine:
             step = self.globalization.step(self.objective, self.at, self.curvature, scale, budget - evals)
             scale, evals, error = step.scale, evals + step.evals, step.error or error
             if step.refused is not None:
-                self.curvature.update(self.at, step.refused)
+                self.curvature.learn_from_refused(self.at, step.refused)
             if not step.retry or evals >= budget:
                 break
         return step._replace(evals=evals, error=error)

@@ -18,6 +18,7 @@ from signedstep.curvature import (
     SSBFGS,
     ConjugateGradient,
     Curvature,
+    Exact,
     Gamma,
     Identity,
     SSBroyden,
@@ -68,6 +69,7 @@ class Model(NamedTuple):
     c2: float = 0.9
     no_spectrum: str = ""
     """Why it has no spectrum; globalizations that need one are refused with these words."""
+    needs_hessian: bool = False
 
 
 class Strategy(NamedTuple):
@@ -118,6 +120,9 @@ CURVATURES: dict[str, Model] = {
         "flip",
         "0.1*norm",
         1e-3,
+    ),
+    "newton": Model(
+        "the exact Hessian", lambda o, gamma, space: Exact(), "trust", "identity", 1e-14, needs_hessian=True
     ),
 }
 
@@ -210,6 +215,11 @@ def full_name(name: str | None, n: int, history_size: int) -> str:
             f"valid are {', '.join(f'{curvature}/{how}' for how in globalizations(curvature))}"
         )
     return f"{curvature}/{globalization if slash else model.globalization}"
+
+
+def needs_hessian(name: str) -> bool:
+    """Whether a method, by its full name, evaluates Hessians."""
+    return CURVATURES[name.partition("/")[0]].needs_hessian
 
 
 def _search(settings: Settings, c2: float, rounding: float) -> Armijo | Wolfe:

@@ -15,7 +15,7 @@ from torch import Tensor
 from signedstep.checks import check_count
 from signedstep.engine import Engine, Tolerances
 from signedstep.history import History
-from signedstep.methods import Settings, build, full_name
+from signedstep.methods import Settings, build, full_name, needs_hessian
 from signedstep.objective import NumpyObjective, TorchObjective
 from signedstep.space import Space
 from signedstep.status import Status
@@ -55,8 +55,11 @@ def minimize(
     jac : callable, True, "2-point", "3-point" or None
         The gradient, `jac(x, *args)`. True: `fun` returns value and gradient. None: autograd for tensors, forward
         differences for arrays.
-    hess, hessp : callable
-        Accepted for SciPy's sake; none of the current methods uses them, and giving one warns.
+    hess : callable
+        The Hessian, `hess(x, *args)`, for newton. None: autograd for tensors; for arrays, differences of the gradient,
+        which must be given. Other methods warn that they do not use it.
+    hessp : callable
+        Accepted for SciPy's sake; none of the current methods uses it, and giving one warns.
     tol : float
         Short for `options={"gtol": tol}`.
     callback : callable
@@ -84,15 +87,19 @@ def minimize(
     if tol is not None:
         options.setdefault("gtol", tol)
     _warn_unknown(options)
-    _warn_unused(hess=hess, hessp=hessp)
     args = args if isinstance(args, tuple) else (args,)
     _check_callables(fun, jac, callback, isinstance(x0, Tensor))
 
     start, front = _start(x0)
     space = Space()
     parts = build(method, start, space, _pick(options, _SHAPE_OPTIONS))
+    if needs_hessian(parts.name):
+        _check_hessian(parts.name, hess, jac, isinstance(x0, Tensor))
+        _warn_unused(hessp=hessp)
+    else:
+        _warn_unused(hess=hess, hessp=hessp)
     make = TorchObjective if isinstance(x0, Tensor) else NumpyObjective
-    objective = make(fun, jac, args, front.shape)
+    objective = make(fun, jac, args, front.shape, hess)
     tolerances = Tolerances(**_pick(options, _TOLERANCES))
     limits = _Limits(options.get("maxiter"), options.get("maxfun"), start.numel(), objective.cost)
     engine = Engine(
@@ -113,7 +120,7 @@ def minimize(
         if callback is not None and _asks_to_stop(callback, front, engine):
             status = Status.CALLBACK if status is Status.RUNNING else status
 
-    result = _result(engine, front, status, objective.evals, history)
+    result = _result(engine, front, status, objective, history)
     if iterates is not None:
         result.allvecs = iterates
     if options.get("disp"):
@@ -188,7 +195,9 @@ def _limit(name: str, value: Any) -> float:
     return math.inf if value == math.inf else check_count(name, value, least=0)
 
 
-def _result(engine: Engine, front: _Front, status: Status, evals: int, history: History) -> Result:
+def _result(
+    engine: Engine, front: _Front, status: Status, objective: TorchObjective | NumpyObjective, history: History
+) -> Result:
     finite = math.isfinite(engine.at.f) and math.isfinite(engine.grad_norm)
     message = status.value
     if engine.error is not None and not status.converged:
@@ -198,9 +207,9 @@ def _result(engine: Engine, front: _Front, status: Status, evals: int, history: 
         fun=engine.at.f,
         jac=front.give(engine.at.g),
         nit=engine.k,
-        nfev=evals,
-        njev=engine.evals,
-        nhev=0,
+        nfev=objective.evals,
+        njev=engine.evals + objective.gradients,
+        nhev=objective.hessians,
         success=status.converged and finite,
         status=status,
         message=message,
@@ -252,6 +261,15 @@ def _warn_unused(**given: Any) -> None:
     for name, value in given.items():
         if value is not None:
             warnings.warn(f"{name} is not used by this method", OptimizeWarning, stacklevel=3)
+
+
+def _check_hessian(name: str, hess: Any, jac: Any, torch_front: bool) -> None:
+    if hess is not None and not callable(hess):
+        raise ValueError(f"hess must be callable or None, got {hess!r}")
+    if hess is None and torch_front and jac:
+        raise ValueError(f"{name!r} needs hess= where jac= is given: autograd is only used where it does both")
+    if hess is None and not torch_front and not (callable(jac) or jac is True):
+        raise ValueError(f"{name!r} needs hess=, or jac= (a callable or True) to take differences of")
 
 
 def _check_callables(fun: Any, jac: Any, callback: Any, torch_front: bool) -> None:

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 import torch
@@ -26,14 +26,23 @@ class Objective(Protocol):
     def __call__(self, x: Tensor) -> Point: ...
 
 
+@runtime_checkable
+class Twice(Objective, Protocol):
+    """An objective that can be differentiated twice."""
+
+    def hessian(self, at: Point) -> Tensor:
+        """The n x n matrix of second derivatives at a point; it need not be symmetric to the last digit."""
+        ...
+
+
 class TorchObjective:
     """A function of a torch tensor; its gradient comes from autograd unless `jac` provides it."""
 
     cost = 1
 
-    def __init__(self, fun: Callable, jac: Any, args: tuple, shape: tuple[int, ...]):
-        self.fun, self.jac, self.args, self.shape = fun, jac, args, shape
-        self.evals = 0
+    def __init__(self, fun: Callable, jac: Any, args: tuple, shape: tuple[int, ...], hess: Any = None):
+        self.fun, self.jac, self.args, self.shape, self.hess = fun, jac, args, shape, hess
+        self.evals = self.gradients = self.hessians = 0
 
     def __call__(self, x: Tensor) -> Point:
         if torch.is_grad_enabled():
@@ -55,6 +64,17 @@ class TorchObjective:
         _check_shape(g.shape, self.shape)
         return Point(x, scalar(value), g.reshape(-1).clone())  # a copy: they may reuse their buffer
 
+    @torch.enable_grad()
+    def hessian(self, at: Point) -> Tensor:
+        self.hessians += 1
+        n = at.x.numel()
+        if self.hess is not None:
+            H = torch.as_tensor(self.hess(self._shaped(at.x), *self.args), dtype=at.x.dtype, device=at.x.device)
+            return _square(H.detach(), n)
+        # n backward passes: no demands on the function, where vmap has some
+        value = lambda z: self.fun(z.view(self.shape), *self.args).reshape(())  # noqa: E731
+        return _square(torch.autograd.functional.hessian(value, at.x), n)  # type: ignore[arg-type]
+
     def _shaped(self, x: Tensor) -> Tensor:
         return x.clone().view(self.shape)  # a copy: functions may write into their argument
 
@@ -62,9 +82,9 @@ class TorchObjective:
 class NumpyObjective:
     """A function of a NumPy array, called as SciPy calls it; without `jac` by SciPy's finite differences."""
 
-    def __init__(self, fun: Callable, jac: Any, args: tuple, shape: tuple[int, ...]):
-        self.fun, self.jac, self.args, self.shape = fun, jac, args, shape
-        self.evals = 0
+    def __init__(self, fun: Callable, jac: Any, args: tuple, shape: tuple[int, ...], hess: Any = None):
+        self.fun, self.jac, self.args, self.shape, self.hess = fun, jac, args, shape, hess
+        self.evals = self.gradients = self.hessians = 0
 
     @property
     def cost(self) -> int:
@@ -85,6 +105,27 @@ class NumpyObjective:
         g = np.array(g.numpy(force=True) if isinstance(g, Tensor) else g, dtype=array.dtype)
         _check_shape(g.shape, self.shape)
         return Point(x, scalar(value), torch.from_numpy(g.reshape(-1)))
+
+    @torch.enable_grad()
+    def hessian(self, at: Point) -> Tensor:
+        """From the user, or by forward differences of the gradient, n of them."""
+        self.hessians += 1
+        array = at.x.numpy()
+        if self.hess is not None:
+            H = self.hess(self._shaped(array), *self.args)
+            H = H.toarray() if hasattr(H, "toarray") else H
+            return _square(torch.from_numpy(np.array(H, dtype=array.dtype)), len(array))
+        steps = np.finfo(array.dtype).eps ** 0.5 * np.maximum(1, np.abs(array))
+        steps = np.where(array < 0, -steps, steps)
+        gradient = lambda z: at.g.numpy() if np.array_equal(z, array) else self._gradient(z)  # noqa: E731
+        rows: Any = approx_fprime(array, gradient, steps)
+        return _square(torch.from_numpy(np.atleast_2d(rows)), len(array))
+
+    def _gradient(self, x: np.ndarray) -> np.ndarray:
+        """The gradient alone, for differences of it."""
+        self.gradients += 1
+        given = _pair(self._value(x))[1] if self.jac is True else self.jac(self._shaped(x), *self.args)
+        return np.array(given.numpy(force=True) if isinstance(given, Tensor) else given, dtype=float).reshape(-1)
 
     def _value(self, x: np.ndarray) -> Any:
         self.evals += 1
@@ -130,6 +171,12 @@ def _pair(returned: Any) -> tuple[Any, Any]:
 def _check_shape(given: tuple[int, ...], wanted: tuple[int, ...]) -> None:
     if given != wanted and given != (math.prod(wanted),):
         raise ValueError(f"the gradient must have the shape {wanted} of x0, got {given}")
+
+
+def _square(H: Tensor, n: int) -> Tensor:
+    if H.numel() != n * n:
+        raise ValueError(f"the Hessian must have the shape {(n, n)}, got {tuple(H.shape)}")
+    return H.reshape(n, n)
 
 
 def _differentiable(value: Any) -> Tensor:

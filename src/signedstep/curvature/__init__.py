@@ -3,6 +3,7 @@
 from signedstep.curvature.base import Curvature
 from signedstep.curvature.conjugate import BETAS, ConjugateGradient
 from signedstep.curvature.dense import BFGS, SR1
+from signedstep.curvature.exact import Exact
 from signedstep.curvature.gamma import Gamma
 from signedstep.curvature.identity import Identity
 from signedstep.curvature.limited import LBFGS, LSR1
@@ -17,6 +18,7 @@ __all__ = [
     "SSBFGS",
     "ConjugateGradient",
     "Curvature",
+    "Exact",
     "Gamma",
     "Identity",
     "SSBroyden",

@@ -30,11 +30,19 @@ class Curvature(ABC):
 
     @abstractmethod
     def start(self, objective: Objective, at: Point) -> None:
-        """Forget everything; B becomes a multiple of the identity."""
+        """Forget everything; B becomes a multiple of the identity, or what can be known at this point."""
 
     @abstractmethod
     def update(self, old: Point, new: Point) -> bool:
         """Learn from the step between two points. False: the pair was refused and B is unchanged."""
+
+    def forget(self, objective: Objective, at: Point) -> None:
+        """After a failure: B becomes a multiple of the identity, even for a model that could know better."""
+        self.start(objective, at)
+
+    def learn_from_refused(self, at: Point, tried: Point) -> bool:
+        """Learn from a trial that was refused: the model stays at `at`."""
+        return self.update(at, tried)
 
     @abstractmethod
     def solve(self, g: Tensor) -> Tensor:

@@ -8,7 +8,7 @@ from typing import Any
 import torch
 
 from signedstep.checks import check_at_least_zero, check_choice, check_count, check_number
-from signedstep.methods import Settings, build
+from signedstep.methods import Settings, build, needs_hessian
 from signedstep.space import Space
 
 SEARCHES = {
@@ -32,7 +32,12 @@ def check(options: Mapping[str, Any]) -> None:
     check_at_least_zero("tolerance_grad", options["tolerance_grad"])
     check_at_least_zero("tolerance_change", options["tolerance_change"])
     check_choice("line_search_fn", options["line_search_fn"], SEARCHES)  # type: ignore[arg-type]
-    build(options["method"], torch.zeros(0, device="cpu"), Space(), settings(options))
+    parts = build(options["method"], torch.zeros(0, device="cpu"), Space(), settings(options))
+    if needs_hessian(parts.name):
+        raise ValueError(
+            f"the method {parts.name!r} needs Hessians, which a closure that calls backward() cannot give; "
+            "use signedstep.minimize, or a quasi-Newton model such as 'lsr1'"
+        )
 
 
 def check_known(names: Mapping[str, Any]) -> None:
