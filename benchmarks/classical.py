@@ -76,8 +76,8 @@ def scipys_second_order(method: str, learned: bool = False, **options) -> Solver
     return run
 
 
-def solvers(memory: int, floor: float | None, names: list[str]) -> dict[str, Solver]:
-    table = {name: ours(name, history_size=memory, floor=floor) for name in names}
+def solvers(memory: int, floor: float | None, beta: str, names: list[str]) -> dict[str, Solver]:
+    table = {name: ours(name, history_size=memory, floor=floor, beta=beta) for name in names}
     table["SciPy BFGS"] = scipys("BFGS")
     table["SciPy L-BFGS-B"] = scipys("L-BFGS-B", maxcor=memory, ftol=0, maxfun=10**9)
     table["SciPy trust-exact"] = scipys_second_order("trust-exact", gtol=0)
@@ -114,6 +114,7 @@ def main() -> None:
     parser.add_argument("--tau", type=float, nargs="+", default=[1e-3, 1e-6, 1e-10])
     parser.add_argument("--memory", type=int, default=10, help="history size of limited-memory methods")
     parser.add_argument("--floor", type=float, help="of flip, clip and damp; each model has its own default")
+    parser.add_argument("--beta", default="pr+", choices=["fr", "pr+", "hs", "dy"], help="of cg")
     parser.add_argument("--dtype", default="float64", choices=["float32", "float64"])
     default = [name for name in signedstep.methods() if "/" in name and not name.startswith("gd/")]
     parser.add_argument("--methods", nargs="+", default=["auto", "gd", *default])
@@ -122,7 +123,7 @@ def main() -> None:
     dtype, chosen = getattr(torch, args.dtype), problems()
     print(f"{len(chosen)} problems, {args.budget} evaluations, m = {args.memory}, {args.dtype}")
     print(f"{'solved to':20} " + " ".join(f"{tau:>8.0e}" for tau in args.tau) + "   median evaluations to each")
-    for name, solver in solvers(args.memory, args.floor, args.methods).items():
+    for name, solver in solvers(args.memory, args.floor, args.beta, args.methods).items():
         runs = [(problem, lowest_values(solver, problem, dtype, args.budget)) for problem in chosen]
         costs = [[evaluations_to_solve(*run, tau=tau) for run in runs] for tau in args.tau]
         solved = " ".join(f"{sum(map(math.isfinite, cost)):8d}" for cost in costs)

@@ -1,10 +1,10 @@
 """The result of a study in a few lines of a terminal."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from rich.console import Group
-from rich.table import Table
+from rich.table import Column, Table
 
 from signedstep.experiments.panels import label, main_panels, panels
 from signedstep.experiments.runs import Outcome
@@ -12,22 +12,26 @@ from signedstep.experiments.tables import Entry, number, table
 from signedstep.experiments.tables import Table as Losses
 
 
+_ACROSS = 4
+"""Data sets side by side in a terminal of 80 columns."""
+
+
 def summary(outcomes: Sequence[Outcome]) -> Group:
     """Median losses at equal evaluations: of one data set a ranking, of several a table."""
     losses = table(main_panels(panels(outcomes)), "evals")
     seeds = len({outcome.run.seed for outcome in outcomes})
     title = f"Training loss after {losses.limits}, median of {seeds} seed{'s' if seeds > 1 else ''}"
-    return Group(title, *_ranking(losses)) if len(losses.lines) == 1 else Group(title, _overview(losses))
+    return Group(title, *_ranking(losses)) if len(losses.lines) == 1 else Group(title, *_overview(losses))
 
 
-def _overview(losses: Losses) -> Table:
-    """Methods down, data sets across, the best of each in bold."""
-    shown = Table("")
-    for line in losses.lines:
-        shown.add_column(line.data, justify="right")
-    for column in losses.columns:
-        shown.add_row(label(column), *(_cell(line.entries.get(column)) for line in losses.lines))
-    return shown
+def _overview(losses: Losses) -> Iterator[Table]:
+    """Methods down, data sets across, the best of each in bold; a few data sets at a time, so that they fit a terminal."""
+    for i in range(0, len(losses.lines), _ACROSS):
+        lines = losses.lines[i : i + _ACROSS]
+        shown = Table("", *(Column(line.data, justify="right") for line in lines))
+        for column in losses.columns:
+            shown.add_row(label(column), *(_cell(line.entries.get(column)) for line in lines))
+        yield shown
 
 
 def _ranking(found: Losses) -> tuple[Table, str]:
