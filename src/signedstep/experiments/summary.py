@@ -11,7 +11,6 @@ from signedstep.experiments.runs import Outcome
 from signedstep.experiments.tables import Entry, number, table
 from signedstep.experiments.tables import Table as Losses
 
-
 _ACROSS = 4
 """Data sets side by side in a terminal of 80 columns."""
 
@@ -25,7 +24,7 @@ def summary(outcomes: Sequence[Outcome]) -> Group:
 
 
 def _overview(losses: Losses) -> Iterator[Table]:
-    """Methods down, data sets across, the best of each in bold; a few data sets at a time, so that they fit a terminal."""
+    """Methods down, data sets across, the best of each in bold; a few data sets at a time, to fit a terminal."""
     for i in range(0, len(losses.lines), _ACROSS):
         lines = losses.lines[i : i + _ACROSS]
         shown = Table("", *(Column(line.data, justify="right") for line in lines))
