@@ -212,7 +212,7 @@ def test_add_param_group_after_steps(make):
     optimizer.step(closure)
     optimizer.param_groups[0]["lr"] = 0.5  # a new group takes what the others have now
     optimizer.add_param_group({"params": [q]})
-    calls = [optimizer.step(closure).item() for _ in range(8)]
+    calls = [optimizer.step(closure).item() for _ in range(14)]
     assert calls[-1] == min(closure.values) < 1e-4
     assert optimizer.n_evals == closure.calls
 
