@@ -48,7 +48,7 @@ bench-overhead: $(DEVELOPED)  ## time per iteration outside the objective, next 
 bench-copies: $(DEVELOPED)  ## cost of the flat vector under the torch.optim front
 	$(BIN)/python benchmarks/flat_copies.py
 
-bench-large: $(DEVELOPED)  ## ten steps over 1e8 parameters, with their memory (7 GiB, one minute)
+bench-large: $(DEVELOPED)  ## ten steps over 1e8 parameters, with their memory (8 GiB, one minute)
 	$(BIN)/python benchmarks/large.py
 
 bench-first-layer: $(DEVELOPED)  ## from which density on the first layer of a network is faster dense

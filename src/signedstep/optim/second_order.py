@@ -132,6 +132,7 @@ class SecondOrder(Optimizer):
         except BaseException:
             flat.write(start)
             raise
+        del start  # a vector of n numbers that nobody needs any more
         try:
             self._status = self._iterate(engine, rate, reused)
         finally:
