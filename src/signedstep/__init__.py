@@ -3,7 +3,7 @@
 from signedstep.history import History, Record
 from signedstep.methods import methods
 from signedstep.minimize import Result, method, minimize
-from signedstep.optim import BFGS, LBFGS, LSR1, SR1, SecondOrder
+from signedstep.optim import BFGS, LBFGS, LSR1, SR1, Mix, SecondOrder
 from signedstep.status import Status
 
 __version__ = "0.1.0.dev0"
@@ -13,6 +13,7 @@ __all__ = [
     "LSR1",
     "SR1",
     "History",
+    "Mix",
     "Record",
     "Result",
     "SecondOrder",

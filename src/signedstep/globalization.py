@@ -80,13 +80,12 @@ class Direction(NamedTuple):
     natural: bool
     alike: bool = False
     """Whether there is no model of f along p: then f is expected to change as in the last step."""
+    steady: bool = False
+    """Whether the model errs alike from step to step, so that where the last step should have gone tells something."""
 
 
 class AlongLine(Globalization):
     """A direction, guarded against orthogonality to the gradient, and a search along it."""
-
-    steady = False
-    """Whether the model errs alike from step to step, so that where the last step should have gone tells something."""
 
     def __init__(self, search: Search, delta: float, space: Space):
         self.search, self.delta, self.space = search, delta, space
@@ -115,7 +114,7 @@ class AlongLine(Globalization):
         """A steady model's next share is where the slopes of this step say that its minimum was, or not far beyond."""
         t = abs(found.t)
         share = scale.share
-        if self.steady and way.natural:
+        if way.steady and way.natural:
             left = found.slope / way.slope  # how much of the slope is left; below 0 beyond the minimum
             share = min(1.0, t * min(1 / (1 - left) if left < 1 else math.inf, 1.5))
         return scale._replace(length=t * way.length, share=share, change=found.t * way.slope)
@@ -149,7 +148,7 @@ class Raw(AlongLine):
         way = measured(self.space, B.solve(g).neg_(), g, natural=False)
         # B p = -g gives p.B p = -g.p: the model has a minimum along p, at t = 1, exactly if p points downhill.
         natural = way.slope < 0 and B.learned > 0 and B.has_matrix
-        return way._replace(natural=natural, alike=not B.has_matrix)
+        return way._replace(natural=natural, alike=not B.has_matrix, steady=B.steady)
 
 
 class Modified(AlongLine):
@@ -163,7 +162,7 @@ class Modified(AlongLine):
     def propose(self, g: Tensor, B: Curvature) -> Direction:
         seen = self.diagonalised(B, g)
         p = seen.lift(self.rule(seen.w, seen.c, self.floor))
-        return measured(self.space, p, g, natural=B.learned > 0)
+        return measured(self.space, p, g, natural=B.learned > 0)._replace(steady=self.steady)
 
     def diagonalised(self, B: Curvature, g: Tensor) -> Spectrum:
         return B.spectrum(g)

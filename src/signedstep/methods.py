@@ -21,6 +21,8 @@ from signedstep.curvature import (
     Exact,
     Gamma,
     Identity,
+    Mix,
+    Mixing,
     SSBroyden,
 )
 from signedstep.engine import ON_FAILURE
@@ -42,6 +44,7 @@ class Settings:
     condition: str = "strong"
     max_linesearch: int = 30
     beta: str = "pr+"
+    mixing: Mixing | None = None
     delta: float | None = None
     on_failure: str | None = None
 
@@ -121,6 +124,13 @@ CURVATURES: dict[str, Model] = {
         "0.1*norm",
         1e-3,
     ),
+    "mix": Model(
+        "L-BFGS and sign-corrected L-SR1 models of the same pairs, weighted by hindsight",
+        lambda o, gamma, space: Mix(int(o.history_size), o.mixing or Mixing(), space),
+        "wolfe",
+        "norm",
+        1e-14,
+    ),
     "newton": Model(
         "the exact Hessian", lambda o, gamma, space: Exact(), "trust", "identity", 1e-14, needs_hessian=True
     ),
@@ -165,8 +175,8 @@ GLOBALIZATIONS: dict[str, Strategy] = {
 
 
 def auto(n: int, history_size: int) -> str:
-    """The best method for n unknowns by our own benchmarks: while the memory holds all of R^n, plain L-BFGS."""
-    return "lbfgs/wolfe" if n <= history_size else "lsr1/flip"
+    """The best method for n unknowns by our own benchmarks (docs/benchmarks.md)."""
+    return "mix/wolfe"
 
 
 class Method(NamedTuple):

@@ -7,6 +7,7 @@ from signedstep.curvature.exact import Exact
 from signedstep.curvature.gamma import Gamma
 from signedstep.curvature.identity import Identity
 from signedstep.curvature.limited import LBFGS, LSR1
+from signedstep.curvature.mix import Mix, Mixing
 from signedstep.curvature.selfscaled import SSBFGS, SSBroyden
 
 __all__ = [
@@ -21,5 +22,7 @@ __all__ = [
     "Exact",
     "Gamma",
     "Identity",
+    "Mix",
+    "Mixing",
     "SSBroyden",
 ]

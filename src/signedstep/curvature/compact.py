@@ -9,7 +9,9 @@ from scipy.linalg import get_blas_funcs, get_lapack_funcs
 # NumPy's and SciPy's BLAS has a thread pool of its own, and a pool that waits for the cores that torch's pool is
 # spinning on costs milliseconds a call. Up to _ONE_THREAD rows it stays in one thread, and is quicker to call than
 # torch; above, torch does the work. pstrf and trsv stay in one thread at any size.
-_sysv, _syevd, _pstrf = get_lapack_funcs(("sysv", "syevd", "pstrf"), dtype=np.float64)
+_sysv, _syevd, _sygvd, _potrf, _pstrf, _trtrs = get_lapack_funcs(
+    ("sysv", "syevd", "sygvd", "potrf", "pstrf", "trtrs"), dtype=np.float64
+)
 (_trsv,) = get_blas_funcs(("trsv",), dtype=np.float64)
 _ONE_THREAD = 32
 
@@ -27,7 +29,7 @@ class Eigen(NamedTuple):
 
 def solve_upper(R: np.ndarray, b: np.ndarray, transposed: bool = False) -> np.ndarray:
     """R^-1 b or R^-T b for the upper triangle R of a matrix; the rest of it is not read."""
-    return _trsv(R, b, trans=int(transposed))
+    return _trsv(R, b, trans=int(transposed)) if b.ndim == 1 else _trtrs(R, b, trans=int(transposed))[0]
 
 
 def eigen(T: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -78,6 +80,23 @@ def diagonalise(gamma: float, PsiPsi: np.ndarray, M_inverse: np.ndarray) -> Eige
     vectors = np.zeros((k, rank))
     vectors[pivots[:rank]] = _solve(R[:, :rank], V)
     return Eigen(gamma + w, vectors / norms[:, None])
+
+
+def pencil(gamma: float, PsiPsi: np.ndarray, M: np.ndarray, noise: np.ndarray, rank: float) -> Eigen:
+    """The same from M itself, which may be singular: if M z = mu Psi'Psi z, Psi z is an eigenvector to gamma + 1/mu.
+
+    A quarter of the work, but Psi must have full rank: each of its columns, made orthogonal to those before it, must
+    keep more than `rank` of its square. Columns whose square is below `noise` are rounding and taken for zero.
+    """
+    squares = PsiPsi.diagonal()
+    if len(M) <= _ONE_THREAD and (squares > noise).all():
+        R, info = _potrf(PsiPsi)
+        if not info and (R.diagonal() ** 2 > rank * squares).all():
+            mu, vectors, info = _sygvd(M, PsiPsi)
+            if not info:
+                return Eigen(gamma + 1 / mu, vectors)
+    seen = np.where(squares > noise, 1.0, 0.0)
+    return diagonalise(gamma, PsiPsi * np.outer(seen, seen), invert(M)[0])
 
 
 def _product(A: np.ndarray, B: np.ndarray) -> np.ndarray:

@@ -12,13 +12,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from signedstep.curvature.base import Curvature, refusal_threshold
-from signedstep.curvature.compact import diagonalise, invert, solve_upper
-from signedstep.curvature.gamma import Gamma
-from signedstep.curvature.pairs import Grams, Pairs
+from signedstep.curvature.compact import Eigen, diagonalise, invert, solve_upper
+from signedstep.curvature.memory import Limited
+from signedstep.curvature.pairs import Grams
 from signedstep.objective import Objective, Point
-from signedstep.space import Space
-from signedstep.spectrum import Spectrum
 
 
 class Compact(NamedTuple):
@@ -28,88 +25,25 @@ class Compact(NamedTuple):
     M_inverse: np.ndarray
 
 
-class Limited(Curvature):
-    """What L-BFGS and L-SR1 share: the ring of pairs, gamma, and the spectrum of a compact form."""
-
-    def __init__(self, m: int, gamma: Gamma, space: Space):
-        self.m, self.policy, self.space = m, gamma, space
-
-    @property
-    def learned(self) -> int:  # pyright: ignore[reportIncompatibleVariableOverride]
-        return len(self.pairs)
-
-    def start(self, objective: Objective, at: Point) -> None:
-        self.refusal = refusal_threshold(at.x.dtype)
-        self.gamma = 1.0
-        self.pairs = Pairs(self.m, at, self.space)
-
-    @np.errstate(all="ignore")  # a pair that overflows is refused, not warned of
-    def update(self, old: Point, new: Point) -> bool:
-        pair = self.pairs.measure(old, new)
-        if pair is None:
-            return False
-        grams = self.pairs.bordered(pair)
-        for gamma in self.policy.candidates(1.0, pair.sy, pair.yy, self.gamma):
-            if self.accepts(grams, gamma):
-                self.gamma = gamma
-                self.pairs.store(pair, grams)
-                return True
-        return False
-
-    @abstractmethod
-    def accepts(self, grams: Grams, gamma: float) -> bool:
-        """Whether the model would be sound with the newest pair of these."""
+class CompactModel(Limited):
+    """A limited-memory model by its compact form of B."""
 
     @abstractmethod
     def compact(self) -> Compact:
         """The compact form of B; at least one pair has been learned."""
 
-    @abstractmethod
-    def onto(self, Sv: np.ndarray, Yv: np.ndarray) -> np.ndarray:
-        """Psi'v from S'v and Y'v."""
-
-    @abstractmethod
-    def spread(self, z: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """The coefficients of Psi z: it is S cs + Y cy."""
-
-    @np.errstate(all="ignore")
-    def spectrum(self, g: Tensor) -> Spectrum:
-        seen = self.pairs.seen(g)
-        w, vectors = np.zeros(0), np.zeros((0, 0))
-        if self.learned:
-            w, vectors = diagonalise(self.gamma, *self.compact())
-        c = vectors.T @ self.onto(seen.Sg, seen.Yg)
-        rest = seen.gg - float(c @ c)  # the gradient's part that the pairs have not seen; there B is gamma
-        outside = rest**0.5 if rest > 64 * np.finfo(float).eps * seen.gg and len(w) < g.numel() else 0.0
-
-        @np.errstate(all="ignore")
-        def lift(a: np.ndarray) -> Tensor:
-            scale = float(a[len(w)]) / outside if outside else 0.0
-            cs, cy = self.spread(vectors @ (a[: len(w)] - scale * c))
-            return self.pairs.combine(cs, cy, scale, g)
-
-        if len(w) == g.numel():
-            return Spectrum(w, c, lift)
-        return Spectrum(np.append(w, self.gamma), np.append(c, outside), lift)
+    def diagonalised(self) -> tuple[Eigen, float]:
+        return diagonalise(self.gamma, *self.compact()), self.gamma
 
     def matrix(self) -> Tensor:
-        n = self.pairs.rows.shape[1]
-        B = self.gamma * np.eye(n)
+        B = self.gamma * np.eye(self.pairs.rows.shape[1])
         if self.learned:
-            S, Y = self.pairs.rows.double().numpy(force=True).reshape(-1, 2, n)[self.pairs.order].transpose(1, 0, 2)
-            Psi = self.onto(S, Y)
+            Psi = self.onto(*self.pairs.vectors())
             B += Psi.T @ self.compact().M_inverse @ Psi
         return torch.from_numpy(B)
 
-    def state(self, at: Point) -> dict[str, Any]:
-        return {"gamma": self.gamma, "pairs": self.pairs.state(at.g)}
 
-    def restore(self, state: Mapping[str, Any], at: Point) -> None:
-        self.gamma = state["gamma"]
-        self.pairs.restore(state["pairs"], at.g)
-
-
-class LBFGS(Limited):
+class LBFGS(CompactModel):
     """L-BFGS: positive definite, solved by the inverse compact form (their theorem 2.2)."""
 
     definite = True
@@ -145,7 +79,7 @@ class LBFGS(Limited):
         return self.gamma * z[:k], z[k:]
 
 
-class LSR1(Limited):
+class LSR1(CompactModel):
     """L-SR1: free to be indefinite (their theorem 5.1, and its dual for the inverse)."""
 
     definite = False

@@ -6,6 +6,7 @@ linear combination for the direction. Everything else is algebra on small float6
 
 import math
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -86,6 +87,16 @@ class Pairs:
     def grams(self) -> Grams:
         return Grams(*self._grams)
 
+    @property
+    def gram(self) -> np.ndarray:
+        """Z'Z for Z = [S, Y], all of it."""
+        (SS, lower, upper, YY), k = self._grams, len(self.order)
+        Z = np.empty((2 * k, 2 * k))
+        Z[:k, :k], Z[k:, k:] = SS, YY
+        Z[:k, k:] = np.where(_above(k), upper, lower)
+        Z[k:, :k] = Z[:k, k:].T
+        return Z
+
     def measure(self, old: Point, new: Point) -> NewPair | None:
         """Put the step between two points into the spare slot, with its products; None if it is of no use."""
         pair = self._slots[self.spare]
@@ -160,6 +171,11 @@ class Pairs:
         coefficients[2 * self.order + 1] = cy
         return self.space.combine(coefficients, self._used, scale, g)
 
+    def vectors(self) -> tuple[np.ndarray, np.ndarray]:
+        """S and Y, a row for each vector, in float64: for small n."""
+        S, Y = self.rows.double().numpy(force=True).reshape(-1, 2, self.rows.shape[1])[self.order].transpose(1, 0, 2)
+        return S, Y
+
     def state(self, g: Tensor) -> dict[str, Any]:
         """The pairs and what is known of them and of the gradient g; small matrices as lists, which nothing casts."""
         seen = self._seen if self._seen is not None and self._seen.g is g else None
@@ -194,3 +210,9 @@ def _extended(array: np.ndarray, value: float) -> np.ndarray:
     longer = np.empty(len(array) + 1, dtype=array.dtype)
     longer[:-1], longer[-1] = array, value
     return longer
+
+
+@lru_cache
+def _above(k: int) -> np.ndarray:
+    """Where a k x k matrix is on or above its diagonal."""
+    return np.triu(np.ones((k, k), dtype=bool))

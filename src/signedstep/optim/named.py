@@ -63,3 +63,9 @@ class BFGS(_OneModel):
     """Dense BFGS, for up to a few thousand parameters; see `SecondOrder` for the arguments."""
 
     curvature = "bfgs"
+
+
+class Mix(_OneModel):
+    """L-BFGS and sign-corrected L-SR1 models of the same pairs, weighted by hindsight; see `SecondOrder`."""
+
+    curvature = "mix"

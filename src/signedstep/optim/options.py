@@ -18,8 +18,11 @@ SEARCHES = {
     "paper_wolfe": "paper",
     "armijo": "armijo",
 }
-FURTHER = tuple(f.name for f in fields(Settings) if f.name not in ("history_size", "condition"))
-"""Options that shape a method and have no argument of their own, since `torch.optim.LBFGS` has none."""
+FURTHER = tuple(f.name for f in fields(Settings) if f.name not in ("history_size", "condition", "mixing"))
+"""Options that shape a method and have no argument of their own, since `torch.optim.LBFGS` has none.
+
+Those that could not be loaded with `weights_only=True` are left out.
+"""
 
 _RATE = "a finite number that is not negative"
 

@@ -1,0 +1,71 @@
+"""The models that `mix` weighs: positive definite inverses H = h I + Z K Z' over the same stored pairs, Z = [S, Y].
+
+They are made anew from the Gram matrices after each step, and act on vectors by their products with the pairs, so that
+nothing here is n numbers long.
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from signedstep.curvature.compact import pencil, solve_upper
+from signedstep.curvature.pairs import Grams
+
+
+class Scaled:
+    """L-BFGS (Byrd, Nocedal and Schnabel 1994, theorem 2.2) over the pairs of positive curvature, s.y > r |s| |y|."""
+
+    count = 1
+
+    def __init__(self, refusal: float):
+        self.refusal = refusal
+
+    def learn(self, grams: Grams) -> None:
+        """Make the inverse anew; without a pair that it can use it is a multiple of the identity."""
+        sy, yy = grams.upper.diagonal(), grams.YY.diagonal()
+        positive = sy > self.refusal * np.sqrt(yy)
+        self.used = slice(None) if positive.all() else np.flatnonzero(positive)
+        self.upper, self.YY = grams.upper[self.used][:, self.used], grams.YY[self.used][:, self.used]
+        self.h = np.array([self.upper[-1, -1] / self.YY[-1, -1] if len(self.upper) else yy[-1] ** -0.5])
+
+    def act(self, Sv: np.ndarray, Yv: np.ndarray, cs: np.ndarray, cy: np.ndarray) -> None:
+        """Write K Z'v for each column v, the coefficients of S and of Y: [pair, v, expert] from S'v and Y'v."""
+        h, upper = self.h[0], self.upper
+        cs[:], cy[:] = 0.0, 0.0
+        if len(upper):
+            a = solve_upper(upper, Sv[self.used])
+            b = upper.diagonal()[:, None] * a + h * (self.YY @ a - Yv[self.used])
+            cs[self.used, :, 0] = solve_upper(upper, b, transposed=True)
+            cy[self.used, :, 0] = -h * a
+
+
+class Flipped:
+    """L-SR1 with a sign for each eigendirection, |B|^-1, in several versions that share one spectrum.
+
+    B = gamma I + Psi M^-1 Psi' with Psi = Y - gamma S is diagonalised once, for gamma = `spectrum` times |y|/|s|. A
+    version has its own curvature where the pairs have seen nothing, `outside` times |y|/|s|, and its own floor under
+    |w|, relative to the largest.
+    """
+
+    def __init__(self, spectrum: float, versions: Sequence[tuple[float, float]], rank: float):
+        self.spectrum, self.count, self.rank = spectrum, len(versions), rank
+        self.outside, self.floors = np.array(versions, dtype=float).reshape(-1, 2).T
+
+    def learn(self, grams: Grams) -> None:
+        """Make the inverses anew, by the eigenvectors Psi V."""
+        SS, lower, upper, YY = grams
+        size = float(YY[-1, -1]) ** 0.5  # |y|/|s|: the stored s are of length 1
+        gamma = self.gamma = self.spectrum * size
+        PsiPsi = YY - gamma * (lower + upper - gamma * SS)
+        noise = self.rank * (YY.diagonal() + gamma * gamma)
+        w, self.V = pencil(gamma, PsiPsi, lower - gamma * SS, noise, self.rank)
+        sizes = np.abs(w)
+        largest = sizes[sizes < np.inf].max(initial=gamma)
+        self.h = 1 / (self.outside * size)
+        self.change = 1 / np.maximum(sizes[:, None], self.floors * largest) - self.h
+
+    def act(self, Sv: np.ndarray, Yv: np.ndarray, cs: np.ndarray, cy: np.ndarray) -> None:
+        """Write K Z'v for each column v, the coefficients of S and of Y: [pair, v, expert] from S'v and Y'v."""
+        c = self.V.T @ (Yv - self.gamma * Sv)
+        np.einsum("ij,jv,je->ive", self.V, c, self.change, out=cy, optimize=False)
+        np.multiply(cy, -self.gamma, out=cs)

@@ -1,0 +1,161 @@
+"""Several limited-memory models of the same stored pairs, weighted by how well each predicted the last steps.
+
+After a step, and before its pair is stored, H y = s is what each expert should have said. The log of its error,
+averaged with decay, is the expert's loss, and the weights are those of exponentially weighted averaging. All of it
+happens in coefficients of the pairs: beside the two passes of L-BFGS there is only algebra on small matrices.
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from signedstep.checks import check_at_least_zero, check_fraction, check_number
+from signedstep.curvature.compact import Eigen, diagonalise
+from signedstep.curvature.experts import Flipped, Scaled
+from signedstep.curvature.gamma import Gamma
+from signedstep.curvature.memory import Limited
+from signedstep.curvature.pairs import Grams, NewPair
+from signedstep.objective import Objective, Point
+from signedstep.space import Space
+
+_POSITIVE = 1e-10
+"""L-BFGS leaves out pairs with s.y below this part of |s| |y|."""
+_EXACT = 1e-8
+"""The least relative error an expert is credited with; 1/_EXACT is the largest it is blamed for."""
+
+
+@dataclass(frozen=True)
+class Mixing:
+    """Which experts, and how they are weighed. The defaults come from the ablation in docs/research.md."""
+
+    flips: Sequence[tuple[float, float]] = ((0.3, 1e-3), (1.0, 1e-2), (0.1, 1e-4))
+    """L-SR1 with a sign for each eigendirection: the curvature outside the pairs over |y|/|s|, the floor under |w|."""
+    spectrum: float = 0.3
+    """The gamma of the spectrum that these share, over |y|/|s|."""
+    lbfgs: bool = True
+    """Whether L-BFGS is one of the experts."""
+    eta: float = 2.0
+    """How sharply weights follow losses: 0 is a plain average, infinity follows the best expert alone."""
+    decay: float = 0.8
+    """How much of an expert's loss is remembered from step to step."""
+
+    def __post_init__(self) -> None:
+        if not self.flips and not self.lbfgs:
+            raise ValueError("flips must name at least one model if L-BFGS is left out")
+        for factor, floor in self.flips:
+            check_number("the curvatures of flips", factor, "positive numbers", valid=0 < factor < math.inf)
+            check_fraction("the floors of flips", floor)
+        check_number("spectrum", self.spectrum, "a positive number", valid=0 < self.spectrum < math.inf)
+        check_at_least_zero("eta", self.eta)
+        check_fraction("decay", self.decay)
+
+
+class Mix(Limited):
+    """The weighted mean H of several positive definite inverses H_i = h_i I + Z K_i Z'; B is its inverse."""
+
+    definite = True
+    steady = True  # an average of models changes slowly
+
+    def __init__(self, m: int, mixing: Mixing, space: Space):
+        super().__init__(m, Gamma("norm"), space)
+        self.mixing = mixing
+
+    def start(self, objective: Objective, at: Point) -> None:
+        super().start(objective, at)
+        self.pairs.track_s()
+        flipped = Flipped(self.mixing.spectrum, self.mixing.flips, rank=8 * torch.finfo(at.x.dtype).eps)
+        self._families = [*([Scaled(_POSITIVE)] if self.mixing.lbfgs else []), *([flipped] if flipped.count else [])]
+        self.losses = np.zeros(sum(family.count for family in self._families))
+
+    @property
+    def weights(self) -> np.ndarray:
+        """The share of each expert."""
+        shares = np.exp(self.mixing.eta * (self.losses.min() - self.losses))
+        return shares / shares.sum()
+
+    def accepts(self, grams: Grams, gamma: float) -> bool:
+        """Any pair that shows curvature: L-BFGS leaves out those it cannot use, L-SR1 sees the rank of what is left."""
+        return bool(0 < grams.YY[-1, -1] < math.inf)
+
+    def adopt(self, pair: NewPair, grams: Grams, gamma: float) -> None:
+        if self.learned:
+            self._judge(pair)
+        super().adopt(pair, grams, gamma)
+        self._learn()
+
+    def _judge(self, pair: NewPair) -> None:
+        """Hindsight: who knew that H y = s? The stored s is of length 1."""
+        Ss, Ys, Sy, Yy = pair.columns[:, :-1]
+        h, K = self._h, self._acted(Sy[:, None], Yy[:, None])[:, 0]
+        sHy = h * pair.sy + np.concatenate((Ss, Ys)) @ K
+        yZK = np.concatenate((Sy, Yy)) @ K
+        square = h * (h * pair.yy + 2 * yZK) + np.einsum("ij,ij->j", K, self.pairs.gram @ K)  # |Hy|^2
+        errors = np.sqrt(np.maximum(1 - 2 * sHy + square, _EXACT**2))
+        errors[~(errors < 1 / _EXACT)] = 1 / _EXACT
+        decay = self.mixing.decay
+        self.losses = decay * self.losses + (1 - decay) * np.log(errors)
+
+    def _learn(self) -> None:
+        """Make the experts anew from the stored pairs."""
+        for family in self._families:
+            family.learn(self.pairs.grams)
+        self._h = np.concatenate([family.h for family in self._families])
+
+    def _acted(self, Sv: np.ndarray, Yv: np.ndarray) -> np.ndarray:
+        """What each expert adds to h v, for each column v of S'v and Y'v: the coefficients K Z'v, [Z, v, expert]."""
+        k, columns = Sv.shape
+        out = np.empty((2 * k, columns, len(self._h)))
+        first = 0
+        for family in self._families:
+            its = out[:, :, first : first + family.count]
+            family.act(Sv, Yv, its[:k], its[k:])
+            first += family.count
+        return out
+
+    @np.errstate(all="ignore")
+    def solve(self, g: Tensor) -> Tensor:
+        if not self.learned:
+            return g / self.gamma
+        seen, weights = self.pairs.seen(g), self.weights
+        cs, cy = np.split(self._acted(seen.Sg[:, None], seen.Yg[:, None])[:, 0] @ weights, 2)
+        return self.pairs.combine(cs, cy, float(self._h @ weights), g)
+
+    def diagonalised(self) -> tuple[Eigen, float]:
+        """H's eigenvalues, inverted: H = h I + Z K Z' has the compact form that B has in the other models."""
+        h = float(self._h @ self.weights)
+        w, vectors = diagonalise(h, self.pairs.gram, self._K())
+        return Eigen(1 / w, vectors), 1 / h
+
+    def _K(self) -> np.ndarray:
+        k = self.learned
+        identity = np.eye(2 * k)
+        return self._acted(identity[:k], identity[k:]) @ self.weights
+
+    def matrix(self) -> Tensor:
+        n = self.pairs.rows.shape[1]
+        if not self.learned:
+            return self.gamma * torch.eye(n, dtype=torch.float64)
+        Z = np.concatenate(self.pairs.vectors())
+        H = float(self._h @ self.weights) * np.eye(n) + Z.T @ self._K() @ Z
+        return torch.linalg.inv(torch.from_numpy(H))
+
+    def onto(self, Sv: np.ndarray, Yv: np.ndarray) -> np.ndarray:
+        return np.concatenate((Sv, Yv))
+
+    def spread(self, z: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        cs, cy = np.split(z, 2)
+        return cs, cy
+
+    def state(self, at: Point) -> dict[str, Any]:
+        return {**super().state(at), "losses": self.losses.tolist()}
+
+    def restore(self, state: Mapping[str, Any], at: Point) -> None:
+        super().restore(state, at)
+        self.losses = np.array(state["losses"], dtype=float)
+        if self.learned:
+            self._learn()

@@ -1,0 +1,239 @@
+"""`mix` against dense experts written from their definitions, not from our code."""
+
+import math
+from itertools import pairwise
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch import Tensor
+
+import signedstep
+from conftest import convex, indefinite, path
+from signedstep import spectrum as rules
+from signedstep.curvature import LSR1, Gamma, Mix, Mixing
+from signedstep.curvature.compact import diagonalise, invert, pencil
+from signedstep.objective import Point
+from signedstep.space import Space
+
+MIXING = Mixing()
+
+
+def bfgs_inverse(pairs: list[tuple[Tensor, Tensor]], n: int) -> Tensor:
+    """Dense BFGS updates of H (Nocedal-Wright 2006, equation 6.17) over the pairs of positive curvature."""
+    identity = torch.eye(n, dtype=torch.float64)
+    positive = [(s, y) for s, y in pairs if s @ y > 1e-10 * s.norm() * y.norm()]
+    if not positive:
+        s, y = pairs[-1]
+        return identity * (s.norm() / y.norm())
+    s, y = positive[-1]
+    H = identity * (s @ y) / (y @ y)
+    for s, y in positive:
+        V = identity - torch.outer(y, s) / (s @ y)
+        H = V.T @ H @ V + torch.outer(s, s) / (s @ y)
+    return H
+
+
+def flipped_inverse(pairs: list[tuple[Tensor, Tensor]], n: int, outside: float, floor: float) -> Tensor:
+    """Dense SR1 updates of B, every eigenvalue by its magnitude, floored; what the pairs have not seen apart."""
+    s, y = pairs[-1]
+    size = float(y.norm() / s.norm())
+    gamma = MIXING.spectrum * size
+    B = torch.eye(n, dtype=torch.float64) * gamma
+    for s, y in pairs:
+        v = y - B @ s
+        B = B + torch.outer(v, v) / (v @ s)
+    Psi = torch.stack([(y - gamma * s) / s.norm() for s, y in pairs], dim=1)
+    Q = torch.linalg.svd(Psi, full_matrices=False).U[:, : torch.linalg.matrix_rank(Psi)]
+    w, V = torch.linalg.eigh(Q.T @ B @ Q)
+    seen = Q @ V
+    inverse = torch.diag(1 / w.abs().clamp_min(floor * max(gamma, float(w.abs().max()))))
+    return seen @ inverse @ seen.T + (torch.eye(n, dtype=torch.float64) - Q @ Q.T) / (outside * size)
+
+
+def inverses(pairs: list[tuple[Tensor, Tensor]], n: int) -> list[Tensor]:
+    return [bfgs_inverse(pairs, n), *(flipped_inverse(pairs, n, *flip) for flip in MIXING.flips)]
+
+
+def mixed(points: list[Point], m: int) -> tuple[np.ndarray, Tensor]:
+    """Losses of the experts and the mean of their inverses after a path."""
+    n = points[0].x.numel()
+    losses, pairs = np.zeros(1 + len(MIXING.flips)), []
+    for old, new in pairwise(points):
+        s, y = (new.x - old.x).double(), (new.g - old.g).double()
+        if pairs:
+            errors = [float((s - H @ y).norm() / s.norm()) for H in inverses(pairs[-m:], n)]
+            losses = MIXING.decay * losses + (1 - MIXING.decay) * np.log(errors)
+        pairs.append((s, y))
+    weights = np.exp(-MIXING.eta * losses)
+    weights /= weights.sum()
+    return losses, sum(float(w) * H for w, H in zip(weights, inverses(pairs[-m:], n), strict=True))  # type: ignore[return-value]
+
+
+def taught(points: list[Point], m: int, mixing: Mixing = MIXING) -> Mix:
+    model = Mix(m, mixing, Space())
+    model.start(lambda x: points[0], points[0])
+    for old, new in pairwise(points):
+        assert model.update(old, new)
+    return model
+
+
+def relative(a: Tensor, b: Tensor) -> float:
+    return float((a.double() - b.double()).norm() / b.double().norm())
+
+
+@pytest.mark.parametrize("function", [convex, indefinite])
+@pytest.mark.parametrize("steps", [1, 2, 5, 6, 7, 13])
+def test_experts_losses_and_direction_are_those_of_the_dense_definition(function, steps):
+    """While the pairs fit and after the ring has wrapped; with pairs of both signs of curvature."""
+    points = path(function(15, 0, torch.float64), 15, steps)
+    model = taught(points, 6)
+    losses, H = mixed(points, 6)
+    g = points[-1].g
+    assert model.losses == pytest.approx(losses, abs=1e-8)
+    assert relative(model.solve(g), H @ g) < 1e-9
+    assert relative(model.matrix() @ H, torch.eye(15)) < 1e-8
+
+
+def test_the_reference_sees_pairs_of_negative_curvature():
+    points = path(indefinite(15, 0, torch.float64), 15, 13)
+    signs = {math.copysign(1, (b.x - a.x) @ (b.g - a.g)) for a, b in pairwise(points)}
+    assert signs == {-1.0, 1.0}
+
+
+@settings(max_examples=30)
+@given(seed=st.integers(0, 10**6), steps=st.integers(1, 12), n=st.integers(1, 12))
+def test_spectrum_and_direction_agree_and_are_positive(seed, steps, n):
+    points = path(indefinite(n, seed, torch.float64), n, steps, seed)
+    model = Mix(5, MIXING, Space())
+    model.start(lambda x: points[0], points[0])
+    for old, new in pairwise(points):
+        model.update(old, new)
+    g = points[-1].g
+    seen = model.spectrum(g)
+    assert (seen.w > 0).all()
+    p = model.solve(g)
+    assert float(p @ g) > 0
+    assert relative(seen.lift(seen.c / seen.w), p) < 1e-6
+
+
+@given(scale=st.floats(1e-6, 1e6), stretch=st.floats(1e-4, 1e4))
+@settings(max_examples=25)
+def test_units_of_f_and_x_do_not_matter(scale, stretch):
+    """For f' = a f and x' = b x the directions are b times as long, and the experts are weighed alike."""
+    points = path(indefinite(8, 3, torch.float64), 8, 9)
+    other = [Point(stretch * p.x, scale * p.f, scale / stretch * p.g) for p in points]
+    one, two = taught(points, 5), taught(other, 5)
+    assert two.losses == pytest.approx(one.losses, abs=1e-6)
+    assert relative(two.solve(other[-1].g), stretch * one.solve(points[-1].g)) < 1e-6
+
+
+def test_the_best_predictor_gains_weight():
+    """On a convex quadratic whose pairs all fit, SR1 knows everything in the end."""
+    n = 6
+    A = torch.diag(torch.linspace(1, 2, n, dtype=torch.float64))
+    points = path(lambda x: 0.5 * x @ A @ x, n, 14)
+    flat = Mixing(flips=((0.3, 1e-8),), decay=0.5)
+    model = taught(points, n, flat)
+    assert model.weights[1] > 0.99
+    assert relative(model.solve(points[-1].g), torch.linalg.solve(A, points[-1].g)) < 1e-6
+
+
+def test_eta_zero_is_the_plain_average_and_a_large_eta_follows_the_best():
+    points = path(indefinite(10, 1, torch.float64), 10, 9)
+    assert taught(points, 5, Mixing(eta=0.0)).weights == pytest.approx(0.25)
+    strict = taught(points, 5, Mixing(eta=1e6))
+    assert strict.weights[strict.losses.argmin()] == 1
+
+
+@pytest.mark.parametrize("bad", ["zero y", "nan", "huge", "zero s"])
+def test_useless_pairs_are_refused_or_harmless(bad):
+    points = path(indefinite(6, 0, torch.float64), 6, 5)
+    model = taught(points, 4)
+    last = points[-1]
+    before = model.solve(last.g)
+    x = last.x + (0 if bad == "zero s" else 1)
+    g = {"zero y": last.g, "nan": last.g * math.nan, "huge": last.g * 1e200, "zero s": last.g + 1}[bad]
+    assert not model.update(last, Point(x, 0.0, g.clone()))
+    assert relative(model.solve(last.g), before) < 1e-12
+
+
+def test_repeated_pairs_leave_a_descent_direction():
+    """Psi loses rank; a Cholesky factorisation alone would fail."""
+    points = path(indefinite(9, 0, torch.float64), 9, 3)
+    there_and_back = [points[0], *[points[1], points[2]] * 4]
+    model = taught(there_and_back, 6)
+    p = model.solve(there_and_back[-1].g)
+    assert p.isfinite().all()
+    assert float(p @ there_and_back[-1].g) > 0
+
+
+def test_float32_follows_float64():
+    double = path(indefinite(40, 2), 40, 12)
+    single = [Point(p.x.float(), p.f, p.g.float()) for p in double]
+    a, b = taught(single, 6), taught(double, 6)
+    assert relative(a.solve(single[-1].g), b.solve(double[-1].g)) < 1e-3
+
+
+@given(k=st.integers(1, 8), seed=st.integers(0, 10**6), gamma=st.floats(0.01, 100))
+@settings(max_examples=50)
+def test_the_pencil_is_the_eigendecomposition(k, seed, gamma):
+    """Against B as a dense matrix, and against the way through the inverse of M."""
+    random = np.random.default_rng(seed)
+    Psi, M = random.standard_normal((12, k)), random.standard_normal((k, k))
+    M = M + M.T + 3 * np.diag(np.sign(random.standard_normal(k)))
+    w, V = pencil(gamma, Psi.T @ Psi, M, np.zeros(k), 1e-14)
+    B = gamma * np.eye(12) + Psi @ np.linalg.inv(M) @ Psi.T
+    vectors = Psi @ V
+    assert np.abs(vectors.T @ vectors - np.eye(k)).max() < 1e-8
+    assert np.abs(B @ vectors - vectors * w).max() < 1e-8 * np.abs(B).max()
+    assert np.sort(w) == pytest.approx(np.sort(diagonalise(gamma, Psi.T @ Psi, invert(M)[0]).w), rel=1e-6)
+
+
+def test_a_singular_m_is_an_infinite_eigenvalue():
+    with np.errstate(divide="ignore"):
+        w, V = pencil(1.0, np.eye(2), np.diag([0.5, 0.0]), np.zeros(2), 1e-14)
+    assert sorted(np.abs(w)) == [3.0, np.inf]
+    assert np.abs(V).max() == 1
+
+
+def test_mixing_is_an_option_of_minimize():
+    x0 = torch.linspace(-2, 2, 30, dtype=torch.float64)
+    fun = indefinite(30)
+    runs = [
+        signedstep.minimize(fun, x0, method="mix", options={"mixing": mixing, "maxiter": 15})
+        for mixing in (None, Mixing(), Mixing(eta=0.0))
+    ]
+    assert runs[0].fun == runs[1].fun != runs[2].fun
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [("eta", -1.0), ("decay", 1.0), ("decay", -0.1), ("flips", ((0.0, 0.1),)), ("flips", ((1.0, 1.0),))],
+)
+def test_senseless_mixing_is_refused(field, value):
+    with pytest.raises(ValueError, match=field):
+        Mixing(**{field: value})
+
+
+def test_one_expert_alone_is_allowed_but_not_none():
+    points = path(indefinite(10, 1), 10, 9)
+    assert taught(points, 5, Mixing(flips=())).weights == pytest.approx([1.0])
+    assert taught(points, 5, Mixing(lbfgs=False, flips=((0.1, 1e-3),))).weights == pytest.approx([1.0])
+    with pytest.raises(ValueError, match="at least one"):
+        Mixing(lbfgs=False, flips=())
+
+
+def test_mix_of_one_is_lbfgs_and_flip():
+    """With a single expert nothing is left but that model's own direction."""
+    points = path(indefinite(12, 4), 12, 9)
+    g = points[-1].g
+    flip = taught(points, 5, Mixing(lbfgs=False, flips=((0.1, 1e-3),), spectrum=0.1))
+    lsr1 = LSR1(5, Gamma.parse("0.1*norm"), Space())
+    lsr1.start(lambda x: points[0], points[0])
+    for old, new in pairwise(points):
+        assert lsr1.update(old, new)
+    seen = lsr1.spectrum(g)
+    assert relative(flip.solve(g), -seen.lift(rules.flip(seen.w, seen.c, 1e-3))) < 1e-8
