@@ -10,6 +10,7 @@ limited-memory models list all but those of gamma, which is positive and so neve
 
 import math
 from abc import abstractmethod
+from collections.abc import Callable
 from traceback import clear_frames
 from typing import NamedTuple
 
@@ -130,8 +131,13 @@ class Region(Globalization):
         return length > self.rounding * math.sqrt(square)
 
 
+def exact(w: np.ndarray, c: np.ndarray, radius: float) -> np.ndarray:
+    """The least of the model within a radius."""
+    return secular.ball(w, c, radius)[0]
+
+
 class TrustRegion(Region):
-    """The least of the model within a radius.
+    """A low point of the model within a radius: the least of all by default, else what `rule` makes of (w, c, radius).
 
     Accepted: the radius becomes at least `growth` times the step if the fall was 3/4 of the prediction or more, and
     half the step if it was less than 1/4. Refused: it becomes the minimiser of the parabola through f, its slope and
@@ -140,11 +146,15 @@ class TrustRegion(Region):
 
     growth = 2.0
 
+    def __init__(self, *args, rule: Callable[[np.ndarray, np.ndarray, float], np.ndarray] = exact, **kwargs):
+        super().__init__(*args, **kwargs)
+        self.rule = rule
+
     def first(self, length: float, size: float) -> float:
         return length
 
     def least(self, seen: Spectrum, bound: float) -> tuple[np.ndarray, float]:
-        a, _ = secular.ball(seen.w, seen.c, bound)
+        a = self.rule(seen.w, seen.c, bound)
         return a, secular.decrease(seen.w, seen.c, a)
 
     def after(self, bound: float, trial: Trial) -> float:
