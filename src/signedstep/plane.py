@@ -21,7 +21,8 @@ def dogleg(w: np.ndarray, c: np.ndarray, radius: float) -> np.ndarray:
 
     Where the model is not positive definite, the second leg changes only coordinates of positive eigenvalues, and a
     third one goes along the lowest eigenvector to the boundary. On every leg each coordinate moves where the model
-    falls, so the last point within the radius is the lowest of the path.
+    falls, so the last point within the radius is the lowest of the path. A second leg that begins on the boundary may lead
+    through the ball, but not if the model is positive definite.
     """
     return _in_units(_dogleg, w, c, radius)
 
@@ -95,13 +96,13 @@ def _lowest(w: np.ndarray, c: np.ndarray) -> np.ndarray | None:
 
 def _along(a: np.ndarray, d: np.ndarray, most: float) -> np.ndarray:
     """The farthest point of a + t d, t |d| <= most, within the unit ball."""
-    gap, length = 1 - float(a @ a), float(np.linalg.norm(d))
-    if gap <= 0 or length == 0:
+    gap, length = max(0.0, 1 - float(a @ a)), float(np.linalg.norm(d))
+    if length == 0:
         return a
     u = d / length
     inward = -float(a @ u)
     root = (inward * inward + gap) ** 0.5
-    t = inward + root if inward > 0 else gap / (root - inward)
+    t = inward + root if inward >= 0 else gap / (root - inward)  # the larger root, without cancellation
     return a + min(t, most) * u
 
 
