@@ -21,8 +21,8 @@ def dogleg(w: np.ndarray, c: np.ndarray, radius: float) -> np.ndarray:
 
     Where the model is not positive definite, the second leg changes only coordinates of positive eigenvalues, and a
     third one goes along the lowest eigenvector to the boundary. On every leg each coordinate moves where the model
-    falls, so the last point within the radius is the lowest of the path. A second leg that begins on the boundary may lead
-    through the ball, but not if the model is positive definite.
+    falls, so the last point within the radius is the lowest of the path. A second leg that begins on the boundary may
+    lead through the ball, but not if the model is positive definite.
     """
     return _in_units(_dogleg, w, c, radius)
 
