@@ -107,13 +107,14 @@ def symmetric_factorisation(M: Tensor) -> Function:
     return lambda x: 0.25 * (torch.outer(x, x) - M).square().sum()
 
 
-def autoencoder(X: Tensor, units: int, activation: Callable[[Tensor], Tensor]) -> Function:
-    """The mean squared error of a code of some units; columns of X are examples."""
+def autoencoder(X: Tensor, units: int, activation: Callable[[Tensor], Tensor], decay: float = 0.0) -> Function:
+    """The mean squared error of a code of some units, with weight decay; columns of X are examples."""
     n, count = X.shape
 
     def fun(x: Tensor) -> Tensor:
         encoder, decoder = x.split([units * n, n * units])
-        return 0.5 * (decoder.view(n, units) @ activation(encoder.view(units, n) @ X) - X).square().sum() / count
+        error = decoder.view(n, units) @ activation(encoder.view(units, n) @ X) - X
+        return 0.5 * error.square().sum() / count + decay * (x @ x)
 
     return fun
 
@@ -126,14 +127,13 @@ def wrong_code(X: Tensor, units: int) -> Tensor:
 
 
 def classifier(X: Tensor, labels: Tensor, units: int) -> Function:
-    """The logistic loss of a network of tanh units; rows of X are examples, labels are +-1."""
+    """The logistic loss of a network of tanh units with weight decay; rows of X are examples, labels are +-1."""
     n = X.shape[1]
 
     def fun(x: Tensor) -> Tensor:
         W, v, bias = x.split([units * n, units, 1])
-        return torch.nn.functional.softplus(-labels * (torch.tanh(X @ W.view(units, n).T) @ v + bias)).mean() + (
-            0.01 * (x @ x)
-        )
+        margin = labels * (torch.tanh(X @ W.view(units, n).T) @ v + bias)
+        return torch.nn.functional.softplus(-margin).mean() + 0.01 * (x @ x)
 
     return fun
 
@@ -223,7 +223,7 @@ def problems() -> list[Saddle]:
         Saddle("factors-symmetric", symmetric_factorisation(positive), U[:, 5] * w[5].sqrt()),
         Saddle("completion", factorisation(M, 3, masked), zeros(33)),
         Saddle("autoencoder-linear", autoencoder(X, 2, lambda z: z), wrong_code(X, 2)),
-        Saddle("autoencoder-tanh", autoencoder(X, 2, torch.tanh), zeros(24)),
+        Saddle("autoencoder-tanh", autoencoder(X, 2, torch.tanh, decay=0.01), zeros(24)),
         Saddle("classifier", classifier(rows, labels, 3), polished(classifier(rows, labels, 3), zeros(16))),
         Saddle("duplicated-unit", two_units, polished(two_units, duplicated_unit(line, wave))),
         Saddle("phase-retrieval", phases, polished(phases, orthogonal)),
