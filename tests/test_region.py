@@ -114,6 +114,20 @@ def test_a_blind_model_steps_down_the_gradient_by_one_or_as_far_as_bold(how):
         assert step.cosine == pytest.approx(1)
 
 
+def test_the_cubic_step_has_a_length_to_go_by():
+    """A learned eigenvalue of -1e8 with sigma = 1 means a step of 1e8; sigma is raised to four times the last step."""
+    fun = lambda x: (x**2).sum()  # noqa: E731
+    scale = Scale(bound=1.0, length=0.1)
+    at, step = proposed(Cubic(Space()), Fixed([-1e8, 2.0]), fun, [1.0, 1.0], scale)
+    tried = step.point or step.refused
+    assert tried is not None
+    assert float((tried.x - at.x).norm()) == pytest.approx(0.4)
+    _, free = proposed(Cubic(Space()), Fixed([2.0, 2.0]), fun, [1e-3, 1e-3], scale)
+    assert free.scale.bound <= 1.0, "a step that is short anyway is left alone"
+    _, first = proposed(Cubic(Space()), Fixed([2.0, 2.0]), fun, [1e-3, 1e-3], Scale(bound=1.0))
+    assert first.point is not None
+
+
 def test_the_radius_follows_the_ratio():
     """Model and function are known, so the ratio is: a true model doubles the radius, a false one halves it."""
     bowl = lambda x: (x**2).sum()  # noqa: E731

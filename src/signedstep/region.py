@@ -76,6 +76,10 @@ class Region(Globalization):
     def first(self, length: float, size: float) -> float:
         """The bound that lets a gradient of this size go about this far."""
 
+    def tightened(self, seen: Spectrum, bound: float, length: float) -> float:
+        """The bound for this trial, after a step of some length; NaN at first."""
+        return bound
+
     @abstractmethod
     def least(self, seen: Spectrum, bound: float) -> tuple[np.ndarray, float]:
         """The coordinates of the bounded model's least point, and how far the model falls there."""
@@ -87,6 +91,7 @@ class Region(Globalization):
     def step(self, objective: Objective, at: Point, B: Curvature, scale: Scale, budget: float = math.inf) -> Step:
         seen, size = self._model(at.g, B), math.sqrt(self.space.square(at.g))
         bound = scale.bound if scale.bound > 0 else self.first(self.boldness * _natural(seen, size, scale), size)
+        bound = self.tightened(seen, bound, scale.length)
         a, predicted = self.least(seen, bound)
         p = seen.lift(a)
         slope, square = self.space.dots(p, (at.g, p))
@@ -172,10 +177,25 @@ class Cubic(Region):
     (Gould, Porcelli and Toint 2012): refused, it grows to it, at least twice and at most a hundred times; accepted with
     3/4 of the prediction or more, it falls to it, at most to a tenth, while the cubic term is
     more than a hundredth of the prediction.
+
+    sigma says nothing about lengths: where a learned model has a far too negative eigenvalue, a step is as long as that
+    over sigma, and what the model learns out there is of no use. So sigma is first raised until the step is at most
+    `reach` times as long as the last one.
     """
 
     def first(self, length: float, size: float) -> float:
         return size / length / length
+
+    reach = 4.0
+    """How many times as long as the last step a step may be."""
+
+    def tightened(self, seen: Spectrum, bound: float, length: float) -> float:
+        a, _ = secular.cubic(seen.w, seen.c, bound)
+        longest = self.reach * length
+        if not float(a @ a) > longest * longest:
+            return bound
+        _, multiplier = secular.ball(seen.w, seen.c, longest)
+        return max(bound, multiplier / longest)
 
     def least(self, seen: Spectrum, bound: float) -> tuple[np.ndarray, float]:
         a, multiplier = secular.cubic(seen.w, seen.c, bound)
