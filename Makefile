@@ -6,7 +6,7 @@ USED := .venv/.used
 DEVELOPED := .venv/.developed
 
 .PHONY: help reproduce test test-kill check format bench-classical bench-overhead bench-copies bench-large \
-	bench-first-layer bench-pinn fuzz-readers clean
+	bench-first-layer bench-pinn bench-saddles fuzz-readers clean
 
 help:  ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 20
@@ -54,8 +54,11 @@ bench-large: $(DEVELOPED)  ## ten steps over 1e8 parameters, with their memory (
 bench-first-layer: $(DEVELOPED)  ## from which density on the first layer of a network is faster dense
 	$(BIN)/python benchmarks/first_layer.py
 
-bench-pinn: $(DEVELOPED)  ## physics-informed networks, next to torch.optim.LBFGS (--quick: one minute)
-	$(BIN)/python benchmarks/pinn.py
+bench-pinn: $(DEVELOPED)  ## physics-informed networks, next to torch.optim.LBFGS (a quarter of an hour)
+	$(BIN)/python benchmarks/pinn.py --output docs/pinn.png
+
+bench-saddles: $(DEVELOPED)  ## which methods leave a strict saddle, and in how many evaluations, next to SciPy and torch
+	$(BIN)/python benchmarks/saddles.py
 
 fuzz-readers: $(DEVELOPED)  ## 100,000 mutated data files, read as scikit-learn and NumPy do or refused
 	$(BIN)/python benchmarks/fuzz_readers.py

@@ -17,32 +17,37 @@ import signedstep
 from classical_problems import Problem, problems
 
 
-class BudgetSpentError(Exception):
-    """Raised by the counted objective to end a peer that has no limit on evaluations."""
+class EnoughError(BaseException):
+    """Raised by the counted objective to end a solver; no Exception, which ours would take for a wall."""
 
 
 class Counted:
-    """Value and gradient of a problem as NumPy sees them; keeps the lowest finite value seen within the budget."""
+    """Value and gradient of a function as NumPy sees them; keeps the lowest finite value seen.
 
-    def __init__(self, problem: Problem, dtype: torch.dtype, budget: int):
-        self.problem, self.dtype, self.budget = problem, dtype, budget
+    It ends the solver where the budget is spent or f is as low as `enough`.
+    """
+
+    def __init__(self, fun: Callable[[torch.Tensor], torch.Tensor], dtype: torch.dtype, budget: int, enough: float):
+        self.fun, self.dtype, self.budget, self.enough = fun, dtype, budget, enough
         self.lowest: list[float] = []
 
     def __call__(self, x: np.ndarray) -> tuple[float, np.ndarray]:
         if len(self.lowest) >= self.budget:
-            raise BudgetSpentError
+            raise EnoughError
         leaf = torch.tensor(x, dtype=self.dtype, requires_grad=True)
-        value = self.problem.fun(leaf)
+        value = self.fun(leaf)
         (g,) = torch.autograd.grad(value, leaf)
         f = value.item()
         best = self.lowest[-1] if self.lowest else math.inf
         self.lowest.append(min(best, f) if math.isfinite(f) else best)
+        if self.lowest[-1] <= self.enough:
+            raise EnoughError
         return f, g.numpy().astype(x.dtype)
 
     def hessian(self, x: np.ndarray) -> np.ndarray:
         """By autograd, for our methods and for SciPy's alike; not counted, since all that use it need one a step."""
         leaf = torch.tensor(x, dtype=self.dtype)
-        H = torch.autograd.functional.hessian(self.problem.fun, leaf)
+        H = torch.autograd.functional.hessian(self.fun, leaf)
         return H.numpy().astype(x.dtype)  # type: ignore[union-attr]
 
 
@@ -87,18 +92,19 @@ def solvers(memory: int, floor: float | None, beta: str, names: list[str]) -> di
     return table
 
 
-def lowest_values(solver: Solver, problem: Problem, dtype: torch.dtype, budget: int) -> list[float]:
+def lowest_values(
+    solver: Solver, name: str, function: Callable, x0: np.ndarray, budget: int, enough: float = -math.inf
+) -> list[float]:
     """The lowest value after each evaluation, of which there may be fewer than the budget."""
-    fun = Counted(problem, dtype, budget)
-    x0 = np.array(problem.start, dtype=np.float32 if dtype == torch.float32 else np.float64)
+    fun = Counted(function, torch.float32 if x0.dtype == np.float32 else torch.float64, budget, enough)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:
             solver(fun, x0)
-        except BudgetSpentError:
+        except EnoughError:
             pass
         except Exception as error:  # a peer that crashes keeps what it reached, and is shown
-            print(f"  {problem.name}: {type(error).__name__}: {error}")
+            print(f"  {name}: {type(error).__name__}: {error}")
     return fun.lowest
 
 
@@ -120,11 +126,17 @@ def main() -> None:
     parser.add_argument("--methods", nargs="+", default=["auto", "gd", *default])
     args = parser.parse_args()
 
-    dtype, chosen = getattr(torch, args.dtype), problems()
+    chosen = problems()
     print(f"{len(chosen)} problems, {args.budget} evaluations, m = {args.memory}, {args.dtype}")
     print(f"{'solved to':20} " + " ".join(f"{tau:>8.0e}" for tau in args.tau) + "   median evaluations to each")
     for name, solver in solvers(args.memory, args.floor, args.beta, args.methods).items():
-        runs = [(problem, lowest_values(solver, problem, dtype, args.budget)) for problem in chosen]
+        runs = [
+            (
+                problem,
+                lowest_values(solver, problem.name, problem.fun, np.array(problem.start, args.dtype), args.budget),
+            )
+            for problem in chosen
+        ]
         costs = [[evaluations_to_solve(*run, tau=tau) for run in runs] for tau in args.tau]
         solved = " ".join(f"{sum(map(math.isfinite, cost)):8d}" for cost in costs)
         print(f"{name:20} {solved}   " + " ".join(f"{np.median(cost):7.0f}" for cost in costs), flush=True)

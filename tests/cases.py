@@ -5,12 +5,17 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+from scipy.optimize import approx_fprime
 
 import signedstep
 from signedstep import Result
+from signedstep.methods import full_name, needs_hessian
 
-METHODS = [name for name in signedstep.methods() if not name.startswith("newton")]
-"""Those that need nothing but a function; newton has tests of its own."""
+METHODS = list(signedstep.methods())
+SHOWN_TO_FAIL = ("sr1/wolfe", "lsr1/wolfe", "newton/wolfe")
+"""Positive steps only on an indefinite model: they may end at a direction that points uphill, and say so."""
+NEWTONS = ["newton", "newton/wolfe+-", "newton/flip", "newton/cubic"]
+"""Some that take differences of the gradient, so that SciPy's habit of giving none is not for them."""
 SOME_METHODS = ["auto", "gd", "bfgs", "sr1", "lbfgs", "lsr1", "lsr1/wolfe+-", "lsr1/damp"]
 START = np.array([-1.2, 1.0])
 
@@ -35,6 +40,13 @@ def bowl(x, centre: Any = 1.0):
 
 def bowl_gradient(x, centre: Any = 1.0):
     return 2 * (x - centre)
+
+
+def with_hessian(method: str, gradient: Callable) -> dict[str, Any]:
+    """hess= for methods that want one: differences of a gradient that nobody counts."""
+    if not needs_hessian(full_name(method, n=1, history_size=1)):
+        return {}
+    return {"hess": lambda x: np.atleast_2d(approx_fprime(np.asarray(x, float), gradient, 1e-7))}
 
 
 class Recorded:

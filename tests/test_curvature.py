@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from conftest import convex, evaluated, indefinite, path
-from signedstep.curvature import BFGS, LBFGS, LSR1, SR1, Curvature, Gamma, Identity
+from signedstep.curvature import BFGS, LBFGS, LSR1, SR1, SSBFGS, Curvature, Gamma, Identity, SSBroyden
 from signedstep.curvature.base import refusal_threshold
 from signedstep.curvature.compact import diagonalise, invert
 from signedstep.objective import Point
@@ -301,6 +301,19 @@ def test_bfgs_stays_positive_definite():
         verdicts = {model.update(old, new) for old, new in pairwise(points)}
         assert verdicts == {True, False}
         assert torch.linalg.eigvalsh(model.matrix()).min() > 0
+
+
+def test_a_definite_model_that_rounding_made_indefinite_starts_again():
+    """Else it would refuse every pair along which H is negative, for ever; one that may be indefinite just learns."""
+    points = path(convex(4), 4, 3)
+    for kind in (BFGS, SSBFGS, SSBroyden, SR1):
+        model = taught(kind(Gamma("norm")), points[:-1])
+        s, y = points[-1].x - points[-2].x, points[-1].g - points[-2].g
+        model.H -= 2 * float(y @ model.H @ y) / float(y @ y) ** 2 * torch.outer(y, y)
+        assert model.update(points[-2], points[-1])
+        assert model.learned == (3 if kind is SR1 else 1)
+        assert torch.allclose(model.solve(y), s)
+        assert kind is SR1 or torch.linalg.eigvalsh(model.H).min() > 0
 
 
 def test_fresh_models_are_the_identity():

@@ -43,6 +43,14 @@ def test_the_readme_names_every_part():
         assert f"`{name}`" in text, name
 
 
+def test_the_page_of_methods_has_a_row_for_every_part():
+    """And none for what does not exist; every cell says something."""
+    lines = (ROOT / "docs" / "methods.md").read_text().splitlines()
+    rows = [re.split(r"(?<!\\)\|", line)[1:-1] for line in lines if line.startswith("| `")]
+    assert [row[0].strip(" `") for row in rows] == [*CURVATURES, *GLOBALIZATIONS]
+    assert all(cell.strip() for row in rows for cell in row)
+
+
 def test_methods_are_described():
     for name, text in signedstep.methods().items():
         assert len(text) > 10, name

@@ -12,6 +12,8 @@ from hypothesis import strategies as st
 
 from cases import (
     METHODS,
+    NEWTONS,
+    SHOWN_TO_FAIL,
     SOME_METHODS,
     START,
     Recorded,
@@ -20,6 +22,7 @@ from cases import (
     bowl_gradient,
     rosenbrock,
     rosenbrock_gradient,
+    with_hessian,
 )
 from signedstep import Status, minimize
 
@@ -52,7 +55,7 @@ def test_keyboard_interrupt_propagates_from_any_evaluation(where, jac):
 @pytest.mark.parametrize(
     ("f", "g"), [(math.nan, 1.0), (math.inf, 1.0), (-math.inf, 1.0), (1.0, math.nan), (1.0, -math.inf)]
 )
-@pytest.mark.parametrize("method", SOME_METHODS)
+@pytest.mark.parametrize("method", [*SOME_METHODS, *NEWTONS])
 def test_a_start_without_value_or_gradient_is_no_success(f, g, method):
     result = minimize(lambda x: (f, np.array([g, 0.0])), START, jac=True, method=method)
     assert (result.status, result.success, result.nit, result.nfev) == (Status.BAD_START, False, 0, 1)
@@ -75,11 +78,12 @@ def test_one_variable(method):
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("x0", [[], torch.zeros(0)], ids=["numpy", "torch"])
 def test_no_variables(method, x0):
-    result = minimize(lambda x: (x**2).sum() + 1, x0, method=method)
+    given = {} if isinstance(x0, torch.Tensor) else {"jac": lambda x: 2 * x}
+    result = minimize(lambda x: (x**2).sum() + 1, x0, method=method, **given)
     assert (result.success, result.nit, result.fun) == (True, 0, 1.0)
 
 
-@pytest.mark.parametrize("method", [name for name in METHODS if name not in ("sr1/wolfe", "lsr1/wolfe")])
+@pytest.mark.parametrize("method", [name for name in METHODS if name not in SHOWN_TO_FAIL])
 def test_a_barrier_near_the_start_is_solved(method):
     def fun(x):
         return -math.log(x[0]) + 10 * x[0] ** 2 + (x[1] - 1) ** 2  # raises for x <= 0
@@ -114,7 +118,7 @@ BEYOND = {"raises": raises, "nan": lambda: math.nan, "inf": lambda: math.inf}
 
 
 @pytest.mark.parametrize("beyond", BEYOND)
-@pytest.mark.parametrize("method", SOME_METHODS)
+@pytest.mark.parametrize("method", [*SOME_METHODS, *NEWTONS])
 def test_a_wall_beyond_the_solution_does_no_harm(beyond, method):
     fun = Wall(1.0, BEYOND[beyond])
     result = minimize(fun, [-50.0, 5.0], jac=fun.gradient, method=method)
@@ -124,7 +128,7 @@ def test_a_wall_beyond_the_solution_does_no_harm(beyond, method):
 
 
 @pytest.mark.parametrize("beyond", BEYOND)
-@pytest.mark.parametrize("method", SOME_METHODS)
+@pytest.mark.parametrize("method", [*SOME_METHODS, *NEWTONS])
 def test_a_wall_before_the_solution_is_no_success(beyond, method):
     fun = Wall(3.0, BEYOND[beyond])
     result = minimize(fun, [-50.0, 5.0], jac=fun.gradient, method=method)
@@ -141,7 +145,7 @@ def test_a_wall_that_ends_a_run_is_mentioned(beyond):
     assert "finite" in minimize(fun, [-50.0, 5.0], jac=fun.gradient).message
 
 
-@pytest.mark.parametrize("method", SOME_METHODS)
+@pytest.mark.parametrize("method", [*SOME_METHODS, *NEWTONS])
 def test_minus_infinity_is_a_wall_too(method):
     fun = Wall(3.0, lambda: -math.inf)
     result = minimize(fun, [0.0, 1.0], jac=fun.gradient, method=method)
@@ -162,7 +166,8 @@ def test_no_success_on_unbounded_functions(name, method):
     fun = UNBOUNDED[name]
     result = minimize(fun, [-1.0, 0.5], jac=True, method=method)
     assert not result.success
-    assert result.fun < fun([-1.0, 0.5])[0]
+    refused = method in SHOWN_TO_FAIL and result.status is Status.NOT_DESCENT
+    assert result.fun < fun([-1.0, 0.5])[0] or (refused and result.nit == 1)
     assert result.nit < 100
 
 
@@ -271,7 +276,7 @@ def scaled(scale: float) -> Callable:
         (np.float32, 1e20),
     ],
 )
-@pytest.mark.parametrize("method", ["auto", "lsr1", "bfgs"])
+@pytest.mark.parametrize("method", ["auto", "lsr1", "bfgs", *NEWTONS])
 def test_the_scale_of_the_function_does_not_matter(dtype, scale, method):
     x0 = np.array([0.1, 1.5, 0.3], dtype)
     result = minimize(scaled(scale), x0, jac=True, method=method, options={"gtol": 1e-3 * scale})
@@ -372,9 +377,9 @@ def test_every_result_is_honest(problem, method, gtol, maxfun):
 
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        result = minimize(
-            rounded, x0, jac=True, method=method, options={"gtol": gtol, "maxfun": maxfun, "maxiter": 300}
-        )
+        options = {"gtol": gtol, "maxfun": maxfun, "maxiter": 300}
+        hess = with_hessian(method, lambda x: fun(x)[1])
+        result = minimize(rounded, x0, jac=True, method=method, options=options, **hess)
     f0, _ = rounded(x0)
     f, g = rounded(result.x)
     eps = np.finfo(x0.dtype).eps
@@ -405,7 +410,7 @@ def test_runs_can_be_repeated(problem, method):
     )
 
 
-@given(problem=smooth_problems(), method=st.sampled_from(SOME_METHODS), bound=st.floats(-5, 5))
+@given(problem=smooth_problems(), method=st.sampled_from([*SOME_METHODS, *NEWTONS]), bound=st.floats(-5, 5))
 def test_walls_anywhere_do_not_crash(problem, method, bound):
     fun, x0 = problem
 

@@ -15,11 +15,11 @@ import signedstep
 from signedstep.experiments.execute import execute, execute_at
 from signedstep.experiments.problems import Place, Problem
 from signedstep.experiments.runs import Budget, Network, Run
-from signedstep.experiments.solvers import SOLVERS, Solver
+from signedstep.experiments.solvers import BASELINES, SOLVERS, Solver
 from signedstep.experiments.training import BUDGET_SPENT, Entry, train
 
 HEART = Run("heart", Network(width=4), "lsr1-flip", 0, Budget(20, 30, 60.0))
-LINE_SEARCHES = [name for name, solver in SOLVERS.items() if solver.method != "adam" and not solver.dense_in_n]
+LINE_SEARCHES = [name for name, solver in SOLVERS.items() if "/" in solver.method and not solver.dense_in_n]
 NUMBERS = ("f", "grad_norm", "evals", "alpha", "cosine")
 
 
@@ -43,7 +43,7 @@ def test_line_searches_do_what_minimize_does(solver):
     assert outcome.accuracy == problem.accuracy(result.x)
 
 
-@pytest.mark.parametrize("solver", [*LINE_SEARCHES, "adam-0.01"])
+@pytest.mark.parametrize("solver", [*LINE_SEARCHES, "adam-0.01", *BASELINES])
 def test_a_run_has_its_iterations_and_its_evaluations_or_says_why_not(solver):
     trace, ended = (outcome := execute(replace(HEART, solver=solver))).trace, outcome.ended
     assert outcome.finished
@@ -58,11 +58,19 @@ def test_a_run_has_its_iterations_and_its_evaluations_or_says_why_not(solver):
     assert all(a <= b for a, b in zip(trace.seconds, trace.seconds[1:], strict=False))
 
 
-def test_adam_is_torch_s_adam():
-    outcome = execute(replace(HEART, solver="adam-0.01"))
+@pytest.mark.parametrize(
+    ("solver", "make"),
+    [
+        ("adam-0.01", lambda x: torch.optim.Adam([x], lr=0.01)),
+        ("momentum-0.01", lambda x: torch.optim.SGD([x], lr=0.01, momentum=0.9)),
+        ("rmsprop-0.01", lambda x: torch.optim.RMSprop([x], lr=0.01)),
+    ],
+)
+def test_first_order_methods_are_torch_s(solver, make):
+    outcome = execute(replace(HEART, solver=solver))
     problem = Problem.of(HEART, Place())
     x = torch.nn.Parameter(problem.start.clone())
-    optimizer = torch.optim.Adam([x], lr=0.01)
+    optimizer = make(x)
     for k, f in enumerate(outcome.trace.f):
         optimizer.zero_grad()
         value = problem.loss(x)

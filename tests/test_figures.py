@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 import torch
 
+import signedstep
 from made_outcomes import ending_at, falling, only, outcome
 from signedstep.experiments import figures, saddle
 from signedstep.experiments.curves import curve
@@ -14,6 +15,7 @@ from signedstep.experiments.panels import ADAM_BEST, panels
 from signedstep.experiments.runs import Network
 from signedstep.experiments.solvers import SOLVERS
 from signedstep.experiments.style import LIGHT, drawn_in, stroke
+from signedstep.status import Status
 
 
 def test_figure_1_the_negated_newton_direction_decreases_most():
@@ -23,6 +25,22 @@ def test_figure_1_the_negated_newton_direction_decreases_most():
     assert negated.slope == -newton.slope
     assert negated.decrease > 2 * gradient.lowest
     assert negated.decrease > 2 * saddle.mixed()
+
+
+def test_figure_1_is_what_the_methods_do():
+    """One iteration from its point: with both signs along the negated direction, with positive ones not at all."""
+    x0 = torch.tensor(saddle.POINT, dtype=torch.float64)
+    first = {
+        how: signedstep.minimize(saddle.f, x0, method=how, options={"maxiter": 1})
+        for how in ("newton/wolfe", "newton/wolfe+-", "newton/flip", "newton/trust", "gd/wolfe")
+    }
+    decrease = {how: result.history.f0 - result.fun for how, result in first.items()}
+    _, _, negated = saddle.rays()
+    assert first["newton/wolfe"].status is Status.NOT_DESCENT
+    assert first["newton/wolfe+-"].history[0].alpha < 0
+    assert decrease["newton/wolfe+-"] == pytest.approx(negated.decrease, rel=1e-6)
+    for other in ("newton/flip", "newton/trust", "gd/wolfe"):
+        assert decrease["newton/wolfe+-"] > 1.2 * decrease[other] > 0
 
 
 def test_figure_1_uses_the_exact_newton_direction():

@@ -9,7 +9,7 @@ SOURCE = Path(__file__).parent.parent / "src" / "signedstep"
 LAYERS = [
     {"status", "space", "checks"},
     {"history", "spectrum", "secular", "interpolate"},
-    {"linesearch", "objective", "flat"},
+    {"linesearch", "plane", "objective", "flat"},
     {"closure", "curvature"},
     {"globalization"},
     {"region"},

@@ -2,6 +2,7 @@
 
 import itertools
 import math
+from functools import partial
 
 import numpy as np
 import pytest
@@ -15,12 +16,15 @@ from signedstep.engine import Engine, Tolerances
 from signedstep.globalization import Scale
 from signedstep.methods import build
 from signedstep.objective import Point
+from signedstep.plane import dogleg, subspace
 from signedstep.region import Cubic, Region, TrustRegion
 from signedstep.space import Space
 from signedstep.spectrum import Spectrum
 from signedstep.status import Status
 
-REGIONS = ["trust", "cubic"]
+REGIONS = ["trust", "dogleg", "subspace", "cubic"]
+Dogleg, Subspace = partial(TrustRegion, rule=dogleg), partial(TrustRegion, rule=subspace)
+KINDS = pytest.mark.parametrize("how", [TrustRegion, Dogleg, Subspace, Cubic], ids=REGIONS)
 
 
 class Fixed(SR1):
@@ -41,11 +45,11 @@ def proposed(how: Region, model: Curvature, fun, x: list[float], scale: Scale | 
     return at, how.step(lambda z: evaluated(fun, z), at, model, scale or Scale())
 
 
-@pytest.mark.parametrize("how", [TrustRegion, Cubic])
+@KINDS
 def test_the_hard_case_leaves_the_saddle(how):
     """The gradient has no part along the negative eigenvector; the step has."""
     fun = lambda x: x[0] ** 4 / 4 - x[0] ** 2 / 2 + x[1] ** 2 / 2  # noqa: E731
-    at, step = proposed(how(Space()), Fixed([-1.0, 1.0]), fun, [0.0, 0.5])
+    at, step = proposed(how(Space()), Fixed([-1.0, 1.0]), fun, [0.0, 0.5], Scale(bound=1.0))
     assert step.point is not None
     assert abs(float(step.point.x[0])) > 0.1
     assert step.point.f < at.f
@@ -84,7 +88,7 @@ def test_the_complement_is_never_the_lowest_where_that_is_negative():
     assert negative
 
 
-@pytest.mark.parametrize("how", [TrustRegion, Cubic])
+@KINDS
 @pytest.mark.parametrize("unit_f", [1e-12, 1.0, 1e12])
 @pytest.mark.parametrize("unit_x", [1e-6, 1.0, 1e6])
 def test_the_first_bound_has_the_units_of_the_problem(how, unit_f, unit_x):
@@ -97,7 +101,7 @@ def test_the_first_bound_has_the_units_of_the_problem(how, unit_f, unit_x):
     assert (step.point.x / unit_x).tolist() == pytest.approx(expected[1].point.x.tolist())
 
 
-@pytest.mark.parametrize("how", [TrustRegion, Cubic])
+@KINDS
 def test_a_blind_model_steps_down_the_gradient_by_one_or_as_far_as_bold(how):
     fun, x0 = indefinite(4), [0.3, 0.2, -0.1, 0.4]
     for boldness in (1.0, 0.1):
@@ -108,6 +112,20 @@ def test_a_blind_model_steps_down_the_gradient_by_one_or_as_far_as_bold(how):
         p = step.point.x - at.x
         assert float(p.norm()) == pytest.approx(boldness)
         assert step.cosine == pytest.approx(1)
+
+
+def test_the_cubic_step_has_a_length_to_go_by():
+    """A learned eigenvalue of -1e8 with sigma = 1 means a step of 1e8; sigma is raised to four times the last step."""
+    fun = lambda x: (x**2).sum()  # noqa: E731
+    scale = Scale(bound=1.0, length=0.1)
+    at, step = proposed(Cubic(Space()), Fixed([-1e8, 2.0]), fun, [1.0, 1.0], scale)
+    tried = step.point or step.refused
+    assert tried is not None
+    assert float((tried.x - at.x).norm()) == pytest.approx(0.4)
+    _, free = proposed(Cubic(Space()), Fixed([2.0, 2.0]), fun, [1e-3, 1e-3], scale)
+    assert free.scale.bound <= 1.0, "a step that is short anyway is left alone"
+    _, first = proposed(Cubic(Space()), Fixed([2.0, 2.0]), fun, [1e-3, 1e-3], Scale(bound=1.0))
+    assert first.point is not None
 
 
 def test_the_radius_follows_the_ratio():
@@ -165,7 +183,7 @@ def test_no_finite_trial_is_an_honest_end(how):
     assert torch.equal(result.x, x0)
 
 
-@pytest.mark.parametrize("how", REGIONS)
+@KINDS
 def test_a_spectrum_of_nan_falls_back_to_the_gradient(how):
     class Blind(SR1):
         learned = 1
@@ -173,7 +191,7 @@ def test_a_spectrum_of_nan_falls_back_to_the_gradient(how):
         def spectrum(self, g: Tensor) -> Spectrum:
             return Spectrum(np.array([math.nan]), np.array([1.0]), lambda a: g * math.nan)
 
-    region = {"trust": TrustRegion, "cubic": Cubic}[how](Space())
+    region = how(Space())
     _, step = proposed(region, Blind(Gamma("norm")), indefinite(3), [0.5, 0.2, 0.1])
     assert step.point is not None
     assert step.cosine == pytest.approx(1)

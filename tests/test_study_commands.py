@@ -10,7 +10,7 @@ from signedstep.experiments.solvers import SOLVERS
 from signedstep.experiments.store import Store
 
 TINY = ["--seeds", "1", "--iterations", "2", "--evals", "3", "--width", "2", "--jobs", "1"]
-OWN = [*TINY, "--solvers", "gd", "adam-0.01", "lsr1-flip"]
+OWN = [*TINY, "--solvers", "gd", "adam-0.01", "momentum-0.1", "rmsprop-0.01", "lsr1-flip"]
 
 
 def status(*words):
@@ -58,7 +58,13 @@ def test_compare_reads_a_file_and_ranks_the_solvers(tmp_path, table, capsys):
     said = capsys.readouterr().out
     (folder,) = (tmp_path / "results" / "compare").iterdir()
     outcomes = Store(folder / "runs").outcomes()
-    assert {outcome.run.solver for outcome in outcomes} == {"gd", "adam-0.01", "lsr1-flip"}
+    assert {outcome.run.solver for outcome in outcomes} == {
+        "gd",
+        "adam-0.01",
+        "momentum-0.1",
+        "rmsprop-0.01",
+        "lsr1-flip",
+    }
     assert {outcome.run.data for outcome in outcomes} == {"my_data.csv"}
     assert {outcome.unknowns for outcome in outcomes} == {2 * 2 + 2 + 2 + 1}, "two features: the label is none"
     assert "Lowest median: " in said
@@ -71,10 +77,10 @@ def test_compare_reads_a_file_and_ranks_the_solvers(tmp_path, table, capsys):
 def test_compare_takes_a_known_set_and_runs_again_with_another_budget(tmp_path):
     store = Store(tmp_path / "compare" / "heart" / "runs")
     assert status("compare", "heart", *OWN, "--results", tmp_path) == 0
-    assert [outcome.run.budget.iterations for outcome in store.outcomes()] == [2, 2, 2]
+    assert [outcome.run.budget.iterations for outcome in store.outcomes()] == [2] * 5
     with pytest.warns(UserWarning, match="another budget"):
         assert status("compare", "heart", *OWN, "--results", tmp_path, "--iterations", "3") == 0
-    assert [outcome.run.budget.iterations for outcome in store.outcomes()] == [3, 3, 3]
+    assert [outcome.run.budget.iterations for outcome in store.outcomes()] == [3] * 5
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from signedstep import spectrum
+from signedstep import plane, spectrum
 from signedstep.checks import check_choice, check_count, check_fraction
 from signedstep.curvature import (
     BETAS,
@@ -28,7 +28,7 @@ from signedstep.curvature import (
 from signedstep.engine import ON_FAILURE
 from signedstep.globalization import Globalization, Modified, ModifiedDense, Raw
 from signedstep.linesearch import CURVATURE_CONDITIONS, Armijo, Signed, Wolfe
-from signedstep.region import Cubic, TrustRegion
+from signedstep.region import Cubic, Region, TrustRegion
 from signedstep.space import Space
 
 
@@ -81,6 +81,11 @@ class Strategy(NamedTuple):
     text: str
     make: Callable[[float, Armijo | Wolfe, float, Space], Globalization]
     needs_spectrum: bool = True
+
+
+def _region(kind: Callable[..., Region], search: Armijo | Wolfe, space: Space, **how: Any) -> Region:
+    """A region with the constants of a search: sufficient decrease, rounding, and trials in one iteration."""
+    return kind(space, search.c1, search.rounding, search.max_evals, **how)
 
 
 CURVATURES: dict[str, Model] = {
@@ -165,11 +170,19 @@ GLOBALIZATIONS: dict[str, Strategy] = {
     ),
     "trust": Strategy(
         "the least of the model within a radius that follows its success",
-        lambda floor, search, delta, space: TrustRegion(space, search.c1, search.rounding, search.max_evals),
+        lambda floor, search, delta, space: _region(TrustRegion, search, space),
+    ),
+    "dogleg": Strategy(
+        "within that radius, the path by Cauchy's point to Newton's, or along the lowest eigenvector",
+        lambda floor, search, delta, space: _region(TrustRegion, search, space, rule=plane.dogleg),
+    ),
+    "subspace": Strategy(
+        "within that radius, the least of the model over the plane of g and B^-1 g, made positive if need be",
+        lambda floor, search, delta, space: _region(TrustRegion, search, space, rule=plane.subspace),
     ),
     "cubic": Strategy(
         "the least of the model with a cubic term that follows its success",
-        lambda floor, search, delta, space: Cubic(space, search.c1, search.rounding, search.max_evals),
+        lambda floor, search, delta, space: _region(Cubic, search, space),
     ),
 }
 

@@ -101,7 +101,8 @@ def minimize(
     make = TorchObjective if isinstance(x0, Tensor) else NumpyObjective
     objective = make(fun, jac, args, front.shape, hess)
     tolerances = Tolerances(**_pick(options, _TOLERANCES))
-    limits = _Limits(options.get("maxiter"), options.get("maxfun"), start.numel(), objective.cost)
+    reserve = objective.hessian_cost if needs_hessian(parts.name) else 0
+    limits = _Limits(options.get("maxiter"), options.get("maxfun"), start.numel(), objective.cost, reserve)
     engine = Engine(
         objective, objective(start), parts.curvature, parts.globalization, space, tolerances, parts.on_failure
     )
@@ -176,10 +177,10 @@ def _native(array: np.ndarray) -> np.ndarray:
 class _Limits:
     """maxiter and maxfun, checked and with their defaults."""
 
-    def __init__(self, maxiter: Any, maxfun: Any, n: int, cost: int):
+    def __init__(self, maxiter: Any, maxfun: Any, n: int, cost: int, reserve: int):
         self.maxiter = max(1000, 200 * n) if maxiter is None else _limit("maxiter", maxiter)
         self.maxfun = math.inf if maxfun is None else _limit("maxfun", maxfun)
-        self.cost = cost
+        self.cost, self.reserve = cost, reserve
 
     def status(self, iterations: int, evals: int) -> Status:
         if iterations >= self.maxiter:
@@ -187,8 +188,8 @@ class _Limits:
         return Status.MAXFUN if self.remaining(evals) < 1 else Status.RUNNING
 
     def remaining(self, evals: int) -> float:
-        """How many points may still be evaluated."""
-        return math.inf if self.maxfun == math.inf else (self.maxfun - evals) // self.cost
+        """How many points may still be evaluated, beside the Hessian that one of them may need."""
+        return math.inf if self.maxfun == math.inf else (self.maxfun - evals - self.reserve) // self.cost
 
 
 def _limit(name: str, value: Any) -> float:

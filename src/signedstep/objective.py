@@ -39,6 +39,7 @@ class TorchObjective:
     """A function of a torch tensor; its gradient comes from autograd unless `jac` provides it."""
 
     cost = 1
+    hessian_cost = 0
 
     def __init__(self, fun: Callable, jac: Any, args: tuple, shape: tuple[int, ...], hess: Any = None):
         self.fun, self.jac, self.args, self.shape, self.hess = fun, jac, args, shape, hess
@@ -91,6 +92,11 @@ class NumpyObjective:
         """Values of the function that a point costs."""
         n = math.prod(self.shape)
         return 1 if callable(self.jac) or self.jac is True else 1 + (2 * n if self.jac == "3-point" else n)
+
+    @property
+    def hessian_cost(self) -> int:
+        """Values of the function that a Hessian costs: differences of gradients that come with values."""
+        return math.prod(self.shape) if self.hess is None and self.jac is True else 0
 
     @torch.enable_grad()  # functions of arrays may use autograd inside
     def __call__(self, x: Tensor) -> Point:

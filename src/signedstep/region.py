@@ -10,6 +10,7 @@ limited-memory models list all but those of gamma, which is positive and so neve
 
 import math
 from abc import abstractmethod
+from collections.abc import Callable
 from traceback import clear_frames
 from typing import NamedTuple
 
@@ -75,6 +76,10 @@ class Region(Globalization):
     def first(self, length: float, size: float) -> float:
         """The bound that lets a gradient of this size go about this far."""
 
+    def tightened(self, seen: Spectrum, bound: float, length: float) -> float:
+        """The bound for this trial, after a step of some length; NaN at first."""
+        return bound
+
     @abstractmethod
     def least(self, seen: Spectrum, bound: float) -> tuple[np.ndarray, float]:
         """The coordinates of the bounded model's least point, and how far the model falls there."""
@@ -86,6 +91,7 @@ class Region(Globalization):
     def step(self, objective: Objective, at: Point, B: Curvature, scale: Scale, budget: float = math.inf) -> Step:
         seen, size = self._model(at.g, B), math.sqrt(self.space.square(at.g))
         bound = scale.bound if scale.bound > 0 else self.first(self.boldness * _natural(seen, size, scale), size)
+        bound = self.tightened(seen, bound, scale.length)
         a, predicted = self.least(seen, bound)
         p = seen.lift(a)
         slope, square = self.space.dots(p, (at.g, p))
@@ -130,8 +136,13 @@ class Region(Globalization):
         return length > self.rounding * math.sqrt(square)
 
 
+def exact(w: np.ndarray, c: np.ndarray, radius: float) -> np.ndarray:
+    """The least of the model within a radius."""
+    return secular.ball(w, c, radius)[0]
+
+
 class TrustRegion(Region):
-    """The least of the model within a radius.
+    """A low point of the model within a radius: the least of all by default, else what `rule` makes of (w, c, radius).
 
     Accepted: the radius becomes at least `growth` times the step if the fall was 3/4 of the prediction or more, and
     half the step if it was less than 1/4. Refused: it becomes the minimiser of the parabola through f, its slope and
@@ -140,11 +151,15 @@ class TrustRegion(Region):
 
     growth = 2.0
 
+    def __init__(self, *args, rule: Callable[[np.ndarray, np.ndarray, float], np.ndarray] = exact, **kwargs):
+        super().__init__(*args, **kwargs)
+        self.rule = rule
+
     def first(self, length: float, size: float) -> float:
         return length
 
     def least(self, seen: Spectrum, bound: float) -> tuple[np.ndarray, float]:
-        a, _ = secular.ball(seen.w, seen.c, bound)
+        a = self.rule(seen.w, seen.c, bound)
         return a, secular.decrease(seen.w, seen.c, a)
 
     def after(self, bound: float, trial: Trial) -> float:
@@ -162,10 +177,25 @@ class Cubic(Region):
     (Gould, Porcelli and Toint 2012): refused, it grows to it, at least twice and at most a hundred times; accepted with
     3/4 of the prediction or more, it falls to it, at most to a tenth, while the cubic term is
     more than a hundredth of the prediction.
+
+    sigma says nothing about lengths: where a learned model has a far too negative eigenvalue, a step is as long as that
+    over sigma, and what the model learns out there is of no use. So sigma is first raised until the step is at most
+    `reach` times as long as the last one.
     """
 
     def first(self, length: float, size: float) -> float:
         return size / length / length
+
+    reach = 4.0
+    """How many times as long as the last step a step may be."""
+
+    def tightened(self, seen: Spectrum, bound: float, length: float) -> float:
+        a, _ = secular.cubic(seen.w, seen.c, bound)
+        longest = self.reach * length
+        if not float(a @ a) > longest * longest:
+            return bound
+        _, multiplier = secular.ball(seen.w, seen.c, longest)
+        return max(bound, multiplier / longest)
 
     def least(self, seen: Spectrum, bound: float) -> tuple[np.ndarray, float]:
         a, multiplier = secular.cubic(seen.w, seen.c, bound)

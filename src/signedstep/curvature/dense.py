@@ -52,11 +52,18 @@ class Dense(Curvature):
         s, y = s / length, y / length  # the updates are invariant to the length of the pair
         g = old.g.double()
         if self.learned:
-            return self._correct(Pair(s, y, self.H @ y, g))
+            Hy = self.H @ y
+            if not (self.definite and float(y @ Hy) < 0):
+                return self._correct(Pair(s, y, Hy, g))
+            self._reset()  # rounding has made H indefinite, and every pair would be refused from now on
         return any(
             self._correct(Pair(s, y, y / gamma, g), gamma)
             for gamma in self.policy.candidates(1.0, float(s @ y), float(y @ y), previous=1.0)
         )
+
+    def _reset(self, gamma: float = 1.0) -> None:
+        self.H.zero_().diagonal().fill_(1 / gamma)
+        self.learned = 0
 
     def _correct(self, pair: Pair, gamma: float | None = None) -> bool:
         """Correct H, or I/gamma, for a pair; False if it is refused."""
@@ -64,7 +71,7 @@ class Dense(Curvature):
         if change is None:
             return False
         if gamma is not None:
-            self.H.zero_().diagonal().fill_(1 / gamma)
+            self._reset(gamma)
         self.H.addmm_(change.U @ change.K, change.U.T, beta=change.scale)
         self.learned += 1
         return True

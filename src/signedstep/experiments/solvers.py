@@ -4,15 +4,27 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+import torch
+
 WOLFE: Mapping[str, Any] = {"c1": 1e-4, "c2": 0.9, "history_size": 10}
 """What all line-search methods share; the paper does not print its values, these are Nocedal and Wright's."""
 
 ADAM_RATES = (1e-3, 3e-3, 1e-2, 3e-2, 1e-1)
 
+MOMENTUM_RATES = (1e-2, 1e-1)
+RMSPROP_RATES = (1e-3, 1e-2)
+
+FIRST_ORDER: Mapping[str, type[torch.optim.Optimizer]] = {
+    "adam": torch.optim.Adam,
+    "sgd": torch.optim.SGD,
+    "rmsprop": torch.optim.RMSprop,
+}
+"""Methods that are torch's own, by the name that a solver gives instead of one of `minimize`."""
+
 
 @dataclass(frozen=True)
 class Solver:
-    """One column of a table: a method of `minimize` with its options, or Adam with a learning rate."""
+    """One column of a table: a method of `minimize`, or one of torch's own with a learning rate, and its options."""
 
     label: str
     method: str
@@ -46,4 +58,23 @@ SOLVERS: dict[str, Solver] = {
     "lbfgs-scaled": Solver(
         "l-BFGS scaled", "lbfgs/wolfe", "l-BFGS as everyone runs it, gamma = yy/sy", WOLFE, paper=False
     ),
+    **{
+        f"momentum-{rate:g}": Solver(
+            f"GD+momentum {rate:g}",
+            "sgd",
+            f"gradient descent with momentum 0.9, learning rate {rate:g}",
+            {"lr": rate, "momentum": 0.9},
+            paper=False,
+        )
+        for rate in MOMENTUM_RATES
+    },
+    **{
+        f"rmsprop-{rate:g}": Solver(
+            f"RMSprop {rate:g}", "rmsprop", f"RMSprop, learning rate {rate:g}", {"lr": rate}, paper=False
+        )
+        for rate in RMSPROP_RATES
+    },
 }
+
+BASELINES = tuple(name for name, solver in SOLVERS.items() if solver.method in ("sgd", "rmsprop"))
+"""What `compare` offers beside the solvers of the reproduction."""

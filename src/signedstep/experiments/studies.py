@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from signedstep.experiments.runs import Budget, Network, Run
-from signedstep.experiments.solvers import SOLVERS
+from signedstep.experiments.solvers import BASELINES, SOLVERS
 
 EMBEDDED = ("heart", "breast_cancer", "digits")
 """Data sets that need neither network nor folder."""
@@ -13,7 +13,7 @@ FIGURE2_SOLVERS = ("gd", "adam-0.001", "bfgs", "sr1-p", "sr1-pn")
 FIGURE2_HIDDEN = (1, 2, 3)
 
 DENSE_MODELS = ("bfgs", "sr1-p", "sr1-pn")
-TABLE1_SOLVERS = tuple(name for name in SOLVERS if name not in DENSE_MODELS)
+TABLE1_SOLVERS = tuple(name for name in SOLVERS if name not in (*DENSE_MODELS, *BASELINES))
 
 SEEDS = 5
 TIME_LIMIT = 60.0

@@ -41,6 +41,10 @@ _STROKES = {
     "lsr1-wolfe+-": Stroke(_GREEN, width=2.6),
     "lsr1-flip": Stroke(_BLUE),
     "lbfgs-scaled": Stroke(_BROWN),
+    "momentum-0.01": Stroke(_RED, "dash"),
+    "momentum-0.1": Stroke(_RED, "dot"),
+    "rmsprop-0.001": Stroke(_BROWN, "dash"),
+    "rmsprop-0.01": Stroke(_BROWN, "dot"),
 }
 _FALLBACKS = (Stroke("#4b3f9c"), Stroke("#8a9a00"), Stroke("#b0413e", "dash"), Stroke("#3f7f8c", "dash"))
 

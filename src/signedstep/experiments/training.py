@@ -1,4 +1,4 @@
-"""Trains one network with one solver: a loop around the engine, or around Adam, that reports every iteration."""
+"""Trains a network with a solver: a loop around the engine, or around one of torch, that reports every iteration."""
 
 import math
 import threading
@@ -14,7 +14,7 @@ from threadpoolctl import threadpool_limits
 from signedstep.engine import Engine, Tolerances
 from signedstep.experiments.problems import Problem
 from signedstep.experiments.runs import Budget
-from signedstep.experiments.solvers import Solver
+from signedstep.experiments.solvers import FIRST_ORDER, Solver
 from signedstep.methods import build
 from signedstep.objective import TorchObjective
 from signedstep.space import Space
@@ -54,9 +54,9 @@ Report = Callable[[Entry], None]
 def train(problem: Problem, solver: Solver, budget: Budget, report: Report) -> Ending:
     """Train from the problem's start until the budget is spent, the solver stops by itself, or time is up."""
     with one_thread():
-        if solver.method == "adam":
-            _load_adam()
-            return _adam(problem, solver, _Meter(budget, report))
+        if solver.method in FIRST_ORDER:
+            _load_optimizers()
+            return _first_order(problem, solver, _Meter(budget, report))
         return _engine(problem, solver, _Meter(budget, report))
 
 
@@ -123,17 +123,17 @@ def _engine(problem: Problem, solver: Solver, meter: _Meter) -> Ending:
 
 
 @cache
-def _load_adam() -> None:
+def _load_optimizers() -> None:
     """Make torch load what its optimizers need at their first step: a second that is no part of a run."""
     x = torch.nn.Parameter(torch.zeros(1))
     x.grad = torch.ones(1)
     torch.optim.Adam([x]).step()
 
 
-def _adam(problem: Problem, solver: Solver, meter: _Meter) -> Ending:
-    """torch's Adam on the flat vector: one evaluation an iteration; alpha is the learning rate."""
+def _first_order(problem: Problem, solver: Solver, meter: _Meter) -> Ending:
+    """One of torch's optimizers on the flat vector: one evaluation an iteration; alpha is the learning rate."""
     x = torch.nn.Parameter(problem.start.clone())
-    optimizer = torch.optim.Adam([x], **solver.options)
+    optimizer = FIRST_ORDER[solver.method]([x], **solver.options)
     f, g = problem.evaluated(x)
     meter.begin(f, g.norm().item())
     ending = None

@@ -1,0 +1,50 @@
+"""Names of methods: every pair of curvature and globalization is either listed and runs, or is refused and told why."""
+
+from itertools import product
+
+import pytest
+import torch
+
+import signedstep
+from cases import START, rosenbrock
+from signedstep.methods import CURVATURES, GLOBALIZATIONS
+
+PAIRS = [f"{model}/{how}" for model, how in product(CURVATURES, GLOBALIZATIONS)]
+
+
+@pytest.mark.parametrize("pair", PAIRS)
+def test_every_pair_runs_or_says_why_not(pair):
+    model, how = pair.split("/")
+    if pair in signedstep.methods():
+        result = signedstep.minimize(rosenbrock, torch.tensor(START), method=pair, options={"maxiter": 3})
+        assert result.nit > 0
+        return
+    with pytest.raises(ValueError, match=f"method '{pair}': {model} .*'{how}' needs .*valid are {model}/") as refused:
+        signedstep.minimize(rosenbrock, torch.tensor(START), method=pair)
+    valid = str(refused.value).partition("valid are ")[2].split(", ")
+    assert set(valid) == {name for name in signedstep.methods() if name.startswith(f"{model}/")}
+    with pytest.raises(ValueError, match=f"method '{pair}'"):
+        signedstep.method(pair)
+
+
+@pytest.mark.parametrize("pair", PAIRS)
+def test_the_torch_front_takes_a_pair_or_says_why_not(pair):
+    model, _ = pair.split("/")
+    parameter = torch.tensor(START, requires_grad=True)
+    if pair in signedstep.methods() and not CURVATURES[model].needs_hessian:
+        signedstep.SecondOrder([parameter], pair).step(lambda: closure(parameter))
+        assert rosenbrock(parameter).item() < rosenbrock(torch.tensor(START)).item()
+        return
+    with pytest.raises(ValueError, match=r"needs Hessians|needs eigenvalues"):
+        signedstep.SecondOrder([parameter], pair)
+
+
+def closure(x):
+    x.grad = None
+    value = rosenbrock(x)
+    value.backward()
+    return value
+
+
+def test_some_pair_is_refused():
+    assert 0 < len([pair for pair in PAIRS if pair not in signedstep.methods()]) < len(PAIRS)
