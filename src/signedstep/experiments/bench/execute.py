@@ -5,14 +5,15 @@ import inspect
 import math
 import warnings
 from functools import cache
-from importlib.metadata import version
+from importlib.metadata import packages_distributions, version
 from pathlib import Path
 
 import torch
+from torch import Tensor
 
 import signedstep
 from signedstep.experiments.bench import meter, problems
-from signedstep.experiments.bench.meter import BudgetSpent, Meter, TimeSpent
+from signedstep.experiments.bench.meter import BudgetSpent, Meter, Objective, TimeSpent
 from signedstep.experiments.bench.runs import ABSENT, BUDGET, CRASHED, STOPPED, TIME, BenchOutcome, BenchRun, Fall
 from signedstep.experiments.bench.solvers import BenchSolver, Ended, missing, solver
 from signedstep.experiments.execute import environment
@@ -22,6 +23,10 @@ from signedstep.experiments.training import TIME_LIMIT, one_thread
 
 DENSE_UP_TO = 500
 """Unknowns up to which solvers with n x n matrices are tried: SciPy's BFGS takes O(n^3) operations an iteration."""
+
+
+WARM_UP = 4
+"""Evaluations of another function that a solver has before its run: loading and compiling is no part of it."""
 
 
 def execute_bench(run: BenchRun, place: Place, watch: Hear | None = None) -> BenchOutcome:
@@ -34,16 +39,20 @@ def execute_bench(run: BenchRun, place: Place, watch: Hear | None = None) -> Ben
     with one_thread(), warnings.catch_warnings():
         warnings.simplefilter("ignore")  # peers warn of overflow and precision; the outcome says what came of it
         objective = problem.build(place, getattr(torch, run.dtype), run.seed)
-        objective.value_and_gradient(objective.start)  # whatever is loaded or compiled at first is no part of the run
+        objective.value_and_gradient(objective.start)
+        _minimised(chosen, Meter(_bowl(objective.start), WARM_UP), run.memory)
         counted = Meter(objective, run.evals, run.seconds)
         kind, ended = _minimised(chosen, counted, run.memory)
         times = round(counted.seconds, 6), round(counted.inside, 6)
     fall = counted.fall
+    versions = environment() | (_version(chosen.package) if chosen.package else {})
     if watch is not None:
         watch(run.name, counted.evals, fall.f[-1] if fall.f else math.inf)
-    return BenchOutcome(
-        run, fall, ended.text, kind, counted.n, counted.evals, ended.iterations, *times, _environment(chosen)
-    )
+    return BenchOutcome(run, fall, ended.text, kind, counted.n, counted.evals, ended.iterations, *times, versions)
+
+
+def _bowl(start: Tensor) -> Objective:
+    return Objective(lambda x: (0.5 * float(x @ x), x.clone()), start, lambda x, v: v.clone())
 
 
 def _minimised(chosen: BenchSolver, counted: Meter, memory: int) -> tuple[str, Ended]:
@@ -71,8 +80,11 @@ def _refusal(chosen: BenchSolver, n: int) -> str | None:
     return None
 
 
-def _environment(chosen: BenchSolver) -> dict[str, str]:
-    return environment() | ({chosen.package: version(chosen.package)} if chosen.package else {})
+@cache
+def _version(package: str) -> dict[str, str]:
+    """Name and version of what brings a package; looking through all that is installed takes a while."""
+    (distribution, *_) = packages_distributions()[package]
+    return {distribution: version(distribution)}
 
 
 @cache

@@ -28,6 +28,12 @@ class Results:
     def families(self) -> list[str]:
         return list(dict.fromkeys(name.partition("/")[0] for name in self.outcomes))
 
+    @property
+    def budget(self) -> int:
+        """Evaluations that every run was allowed."""
+        runs = [runs for found in self.outcomes.values() for runs in found.values()]
+        return min((outcome.run.evals for by_seed in runs for outcome in by_seed.values()), default=0)
+
     def of(self, family: str) -> "Results":
         """Those of one family."""
         return Results({name: found for name, found in self.outcomes.items() if name.partition("/")[0] == family})

@@ -5,8 +5,11 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import numpy as np
+
 from signedstep.experiments.bench.results import ADAM, Results
 from signedstep.experiments.bench.runs import KINDS, BenchOutcome
+from signedstep.experiments.bench.solved import TAUS, solved
 from signedstep.experiments.bench.solvers import PEERS
 from signedstep.experiments.bench.wins import CHECKPOINTS, Duel, duel, time_to_match
 from signedstep.experiments.stats import median
@@ -34,17 +37,17 @@ def checkpoints(budget: int) -> list[int]:
     return [*(count for count in CHECKPOINTS if count < budget), budget]
 
 
-def win_tables(found: Results, first: str, budget: int) -> list[Grid]:
+def win_tables(found: Results, first: str) -> list[Grid]:
     """The chosen solver against every other: over all problems, and by family."""
-    tables = [_wins(found, first, budget, f"{label(first)} against the others")]
+    tables = [_wins(found, first, f"{label(first)} against the others")]
     if len(found.families) > 1:
-        tables += [_wins(found.of(family), first, budget, family) for family in found.families]
+        tables += [_wins(found.of(family), first, family) for family in found.families]
     return tables
 
 
-def _wins(found: Results, first: str, budget: int, title: str) -> Grid:
-    counts = checkpoints(budget)
-    at = min(MATCH_AT, budget)
+def _wins(found: Results, first: str, title: str) -> Grid:
+    counts = checkpoints(found.budget)
+    at = min(MATCH_AT, found.budget)
     peers = [solver for solver in found.solvers if solver != first]
     rows = []
     for peer in peers:
@@ -86,7 +89,7 @@ def _matched(found: Results, first: str, peer: str, at: int) -> str:
     return f"{median(shares):.0%}" if math.isfinite(median(shares)) else "never"
 
 
-def endings(found: Results, everything: Sequence[BenchOutcome]) -> Grid:
+def endings(everything: Sequence[BenchOutcome]) -> Grid:
     """How runs ended and what an iteration and an evaluation cost, by solver."""
     rows = []
     for solver in dict.fromkeys(outcome.run.solver for outcome in everything):
@@ -121,9 +124,43 @@ def _reasons(runs: Sequence[BenchOutcome]) -> str:
     return "; ".join(f"{count} x {text}" for text, count in counts.most_common(2))
 
 
-def problem_table(found: Results, first: str, budget: int) -> Grid:
-    """Every problem: the median loss of each solver at the end, and the ratio of the chosen one to it on the way."""
-    counts, peers = checkpoints(budget), [solver for solver in found.solvers if solver != first]
+def solved_tables(found: Results) -> list[Grid]:
+    """Who solves how much, and in how many evaluations: over all problems, and by family."""
+    tables = [_solved(found, "Problems solved")]
+    if len(found.families) > 1:
+        tables += [_solved(found.of(family), f"Problems solved: {family}") for family in found.families]
+    return tables
+
+
+def _solved(found: Results, title: str) -> Grid:
+    by_tau = [solved(found, found.solvers, tau) for tau in TAUS]
+    rows = [
+        [
+            label(solver),
+            *(f"{each.shares[place]:.3f}" for each in by_tau),
+            *(_middle(each.evals.evals[:, place], "{:.0f}") for each in by_tau),
+            *(_middle(each.seconds[:, place], "{:.3g}") for each in by_tau),
+        ]
+        for place, solver in enumerate(found.solvers)
+        if len(by_tau[0].evals.evals)
+    ]
+    head = ["solver", *(f"solved to {tau:.0e}" for tau in TAUS), *(f"evaluations to {tau:.0e}" for tau in TAUS)]
+    head += [f"seconds to {tau:.0e}" for tau in TAUS]
+    note = (
+        f"{len(by_tau[0].evals.evals)} problems and starts. Solved to tau: f - best <= tau (f(start) - best), where best is the lowest "
+        "value that any of these solvers saw. Medians over all of them, infinite if less than half are solved."
+    )
+    return Grid(title, head, rows, note)
+
+
+def _middle(values: np.ndarray, form: str) -> str:
+    middle = median(list(values))
+    return form.format(middle) if math.isfinite(middle) else "∞"
+
+
+def problem_table(found: Results, first: str) -> Grid:
+    """Every problem: the median loss of the chosen solver over that of each other, on the way and at the end."""
+    counts, peers = checkpoints(found.budget), [solver for solver in found.solvers if solver != first]
     duels = {(peer, count): duel(found, first, peer, count) for peer in peers for count in counts}
     rows = [[problem, *(_number(duels[key].ratios.get(problem)) for key in duels)] for problem in found.outcomes]
     head = ["problem", *(f"/ {label(peer)} at {count}" for peer, count in duels)]

@@ -6,10 +6,20 @@ import warnings
 from collections.abc import Sequence
 from pathlib import Path
 
-from signedstep.experiments.bench.problems import FAMILIES, HALVES, TRAINING, BenchProblem, chosen, unavailable
+from signedstep.experiments.bench.problems import (
+    FAMILIES,
+    HALVES,
+    TRAINING,
+    BenchProblem,
+    chosen,
+    package_missing,
+    unavailable,
+)
 from signedstep.experiments.bench.runs import BenchOutcome, BenchRun
 from signedstep.experiments.bench.solvers import DEFAULT, PEERS, missing, solver
 from signedstep.experiments.commands.common import INTERRUPTED, complain, count, place_of, positive
+
+BRINGS = "pip install 'signedstep\\[bench]' brings it"
 
 
 def add(commands) -> None:
@@ -30,6 +40,7 @@ def add(commands) -> None:
     option("--dtype", choices=("float64", "float32"), default="float64", help="(%(default)s)")
     option("--only", metavar="TEXT", help="problems whose name contains this")
     option("--details", action="store_true", help="print every problem")
+    option("--no-report", dest="report", action="store_false", help="print tables only, write no page and no figures")
     option("--jobs", type=count, metavar="N", help="processes of one thread each (as many as there are cores)")
     option("--dask", metavar="ADDRESS", help="run on this Dask cluster instead, whose workers see the same files")
     option("--data-dir", type=Path, metavar="FOLDER", help="a folder with files of the data sets (or SIGNEDSTEP_DATA)")
@@ -46,6 +57,10 @@ def run(arguments: argparse.Namespace) -> int:
         solvers = [solver(name) for name in _listed(arguments.solvers)]
     except ValueError as error:
         return complain(error)
+    for family in dict.fromkeys(problem.family for problem in problems):
+        if package := package_missing(family):
+            console.print(f"{family} is left out: it needs {package}; {BRINGS}.", highlight=False)
+            problems = [problem for problem in problems if problem.family != family]
     absent = unavailable(problems, place)
     if absent:
         sets = sorted({str(problem.data) for problem in absent})
@@ -53,9 +68,7 @@ def run(arguments: argparse.Namespace) -> int:
                       "(`signedstep data fetch NAME` gets a set).", highlight=False)  # fmt: skip
     for found in solvers:
         if package := missing(found):
-            console.print(
-                f"{found.name} needs {package}; pip install 'signedstep\\[bench]' brings it.", highlight=False
-            )
+            console.print(f"{found.name} is not tried: it needs {package}; {BRINGS}.", highlight=False)
     runs = _runs(arguments, [problem for problem in problems if problem not in absent], [s.name for s in solvers])
     if not runs:
         return complain("no problem is left")
@@ -103,7 +116,7 @@ def _runs(arguments: argparse.Namespace, problems: Sequence[BenchProblem], solve
 
 def _carry_out(arguments: argparse.Namespace, runs: list[BenchRun], first: str, console) -> int:
     from signedstep.experiments.bench.execute import execute_bench, expected_seconds
-    from signedstep.experiments.bench.report import show
+    from signedstep.experiments.bench.report import show, write
     from signedstep.experiments.schedule import here, on_dask
     from signedstep.experiments.session import outcomes_of
     from signedstep.experiments.store import Store
@@ -114,7 +127,11 @@ def _carry_out(arguments: argparse.Namespace, runs: list[BenchRun], first: str, 
         # code changes all the time while a method is developed: what is run again is counted, not listed
         warnings.filterwarnings("ignore", message=".*is of another budget or network", category=UserWarning)
         outcomes = outcomes_of(runs, store, backend, place_of(arguments), expected_seconds, console, _told)
-    show(outcomes, arguments.first or first, arguments.details, console)
+    first = arguments.first or first
+    show(outcomes, first, arguments.details, console)
+    if arguments.report:
+        page = write(outcomes, first, arguments.results / "report", arguments.command_line)
+        console.print(f"Report: {page}", soft_wrap=True, highlight=False)
     return 0
 
 

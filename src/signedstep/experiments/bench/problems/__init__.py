@@ -4,9 +4,18 @@ import hashlib
 import inspect
 from collections.abc import Sequence
 from functools import cache
+from importlib.util import find_spec
 from pathlib import Path
 
-from signedstep.experiments.bench.problems import classical, classical_functions, factors, networks, pinns
+from signedstep.experiments.bench.problems import (
+    classical,
+    classical_functions,
+    cutest,
+    cutest_table,
+    factors,
+    networks,
+    pinns,
+)
 from signedstep.experiments.bench.problems.base import BenchProblem, Family
 from signedstep.experiments.bench.problems.layers import Layers
 from signedstep.experiments.models import network_loss
@@ -21,6 +30,7 @@ __all__ = [
     "chosen",
     "half",
     "named",
+    "package_missing",
     "sources",
     "unavailable",
 ]
@@ -34,6 +44,8 @@ FAMILIES = {
         Family("factorisation", "matrix factorisation", factors.factorisations),
         Family("logistic", "logistic regression", factors.regressions),
         Family("classical", "classical functions, n from 2 to 1e4", classical.problems),
+        Family("cutest", "CUTEst, n <= 200", cutest.small, cutest.PACKAGE, memory=10, evals=500),
+        Family("cutest-large", "CUTEst, n about 1000", cutest.large, cutest.PACKAGE, memory=10, evals=500),
     )
 }
 TRAINING = ("networks", "autoencoders", "pinns", "factorisation", "logistic")
@@ -82,7 +94,8 @@ def sources(family: str) -> list[Path]:
     """The files that decide what the problems of a family are."""
     module = Path(inspect.getfile(FAMILIES[family].problems))
     shared = [Path(inspect.getfile(thing)) for thing in (BenchProblem, Layers, network_loss)]
-    return [*shared, module, *([Path(classical_functions.__file__)] if module.stem == "classical" else [])]
+    beside = {"classical": classical_functions, "cutest": cutest_table}
+    return [*shared, module, *([Path(beside[module.stem].__file__)] if module.stem in beside else [])]
 
 
 def unavailable(problems: Sequence[BenchProblem], place: Place) -> list[BenchProblem]:
@@ -91,3 +104,9 @@ def unavailable(problems: Sequence[BenchProblem], place: Place) -> list[BenchPro
 
     here = available(Path(place.data_dir) if place.data_dir else None)
     return [problem for problem in problems if problem.data is not None and problem.data not in here]
+
+
+def package_missing(family: str) -> str | None:
+    """The package that a family needs and that is not installed."""
+    package = FAMILIES[family].package
+    return package if package and find_spec(package) is None else None

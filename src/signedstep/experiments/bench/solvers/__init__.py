@@ -2,13 +2,14 @@
 
 from importlib.util import find_spec
 
-from signedstep.experiments.bench.solvers import scipy_peers, torch_peers
+from signedstep.experiments.bench.solvers import jax_peers, scipy_peers, torch_peers, torchmin_peers, torchzero_peers
 from signedstep.experiments.bench.solvers.base import BenchSolver, Ended
 from signedstep.experiments.bench.solvers.ours import ours
 
 __all__ = ["DEFAULT", "PEERS", "BenchSolver", "Ended", "missing", "solver"]
 
-PEERS: dict[str, BenchSolver] = {peer.name: peer for peer in (*torch_peers.SOLVERS, *scipy_peers.SOLVERS)}
+_MODULES = (torch_peers, scipy_peers, torchmin_peers, torchzero_peers, jax_peers)
+PEERS: dict[str, BenchSolver] = {peer.name: peer for module in _MODULES for peer in module.SOLVERS}
 DEFAULT = ("auto", "torch-lbfgs", "scipy-lbfgsb", "scipy-bfgs")
 
 

@@ -2,7 +2,10 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor
 
 from signedstep.experiments.bench.meter import Meter
 
@@ -29,3 +32,20 @@ class BenchSolver:
     ours: bool = False
     second: bool = False
     """Whether it needs products with the Hessian."""
+
+
+class _Value(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, meter: Meter) -> Tensor:
+        f, g = meter(x.detach())
+        ctx.save_for_backward(g)
+        return x.new_tensor(f)
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, None]:
+        return grads[0] * ctx.saved_tensors[0], None
+
+
+def differentiable(meter: Meter, x: Tensor) -> Tensor:
+    """The value as a tensor that knows its gradient, for solvers that call autograd themselves: one evaluation."""
+    return _Value.apply(x, meter)  # type: ignore[return-value]
