@@ -3,8 +3,8 @@
     python benchmarks/cutest_table.py > src/signedstep/experiments/bench/problems/cutest_table.py
 
 A problem that sif2jax lists is taken with its own size where that is at most 200. One that is larger is made with
-n = 100, and one whose size is a parameter also with n = 1000 for the table of large ones, or with about as many unknowns
-as its structure allows. Left out is what cannot be made so, is not finite at its start, or takes minutes to build.
+n = 100, and one whose size is a parameter also with n = 1000 for the table of large ones, or with about as many
+unknowns as its structure allows. Left out is what cannot be made so, is not finite at its start, or takes minutes.
 """
 
 import dataclasses

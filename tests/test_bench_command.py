@@ -40,7 +40,7 @@ def test_it_runs_prints_tables_and_does_nothing_the_second_time(tmp_path, capsys
     assert status(*words) == 0
     said = capsys.readouterr().out
     assert "8 runs, 0 of them done before." in said
-    for text in ("torch L-BFGS", "SciPy BFGS", "lower at 50", "runs at 60", "evaluations / iteration"):
+    for text in ("torch L-BFGS", "SciPy BFGS", "lower at 50", "runs at 60", "evals / iteration"):
         assert text in said
     outcomes = Store(tmp_path / "runs", BenchOutcome).outcomes()
     assert len(outcomes) == 8

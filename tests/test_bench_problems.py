@@ -7,13 +7,16 @@ import numpy as np
 import pytest
 import torch
 
+from signedstep.experiments.bench.meter import by_autograd
 from signedstep.experiments.bench.problems import (
     FAMILIES,
     HALVES,
     all_problems,
     chosen,
+    classical_functions,
     half,
     named,
+    package_missing,
     unavailable,
 )
 from signedstep.experiments.bench.problems.layers import Layers
@@ -72,7 +75,7 @@ def test_jets_are_the_derivatives_of_the_network(directions, second):
         torch.testing.assert_close(found, wanted)
 
 
-@pytest.mark.parametrize("family", TORCH_FAMILIES)
+@pytest.mark.parametrize("family", FAMILIES)
 def test_the_halves_are_halves_of_like_size(family):
     parts = {which: chosen([family], which) for which in HALVES}
     assert {p.name for part in parts.values() for p in part} == {p.name for p in chosen([family], "all")}
@@ -85,7 +88,7 @@ def test_the_split_is_the_same_everywhere_and_depends_on_names_and_sizes_only():
     """If this changes, problems were added or renamed, and held-out results are to be made anew."""
     digests = {
         family: hashlib.sha256(json.dumps(half(family), sort_keys=True).encode()).hexdigest()[:12]
-        for family in TORCH_FAMILIES
+        for family in FAMILIES
     }
     assert digests == SPLIT
 
@@ -97,6 +100,8 @@ SPLIT = {
     "factorisation": "e38f7b9cc6fd",
     "logistic": "7c51ca3dd025",
     "classical": "00272dd1d409",
+    "cutest": "ab44e21b9c9f",
+    "cutest-large": "5655385ac75a",
 }
 
 
@@ -106,3 +111,52 @@ def test_problems_are_found_by_name_and_those_without_data_are_told(monkeypatch,
     monkeypatch.setenv("SIGNEDSTEP_DATA", str(tmp_path))
     absent = unavailable(all_problems("networks"), Place())
     assert {p.data for p in absent}.isdisjoint(OFFLINE)
+
+
+SAME = {
+    "BARD-n3": "bard",
+    "BEALE-n2": "beale",
+    "BIGGS6-n6": "biggs-exp6",
+    "BOX3-n3": "box-3d",
+    "BROWNDEN-n4": "brown-dennis",
+    "OSBORNEA-n5": "osborne-1",
+    "VARDIM-n200": "variably-dimensioned",
+}
+"""Problems of CUTEst that are also in the set of Moré, Garbow and Hillstrom, which is written independently."""
+
+
+@pytest.mark.parametrize("short", SAME)
+def test_problems_of_cutest_are_those_of_the_literature(short):
+    if package_missing("cutest"):
+        pytest.skip("sif2jax is not installed")
+    problem = named(f"cutest/{short}")
+    objective = problem.build(Place(), torch.float64, 0)
+    assert objective.hessp is not None
+    (twin,) = [p for p in classical_functions.problems() if p.name == SAME[short]]
+    generator = torch.Generator().manual_seed(0)
+    for _ in range(3):
+        x = objective.start * (1 + 0.1 * torch.randn(problem.unknowns, generator=generator, dtype=torch.float64))
+        v = torch.randn(problem.unknowns, generator=generator, dtype=torch.float64)
+        wanted = by_autograd(twin.fun, x)
+        f, g = objective.value_and_gradient(x)
+        f_wanted, g_wanted = wanted.value_and_gradient(x)
+        assert f == pytest.approx(f_wanted, rel=1e-9)
+        torch.testing.assert_close(g, g_wanted, rtol=1e-7, atol=1e-9 * float(g_wanted.norm()))
+        assert wanted.hessp is not None
+        Hv = wanted.hessp(x, v)
+        torch.testing.assert_close(objective.hessp(x, v), Hv, rtol=1e-6, atol=1e-8 * float(Hv.norm()))
+
+
+def test_cutest_has_the_sizes_it_says():
+    if package_missing("cutest"):
+        pytest.skip("sif2jax is not installed")
+    for family, least in (("cutest", 180), ("cutest-large", 80)):
+        problems = all_problems(family)
+        assert len(problems) >= least
+        for problem in problems[::37]:
+            objective = problem.build(Place(), torch.float32, 0)
+            f, g = objective.value_and_gradient(objective.start)
+            assert (g.dtype, g.shape) == (torch.float32, (problem.unknowns,))
+            assert np.isfinite(f)
+    assert max(p.unknowns for p in all_problems("cutest")) <= 200
+    assert all(900 <= p.unknowns <= 1100 for p in all_problems("cutest-large"))

@@ -11,7 +11,7 @@ from signedstep.experiments.bench.results import Results
 from signedstep.experiments.bench.solved import PROFILED, Solved, solved
 from signedstep.experiments.bench.tables import checkpoints, label
 from signedstep.experiments.bench.wins import duel
-from signedstep.experiments.figures import draw_profiles, legend_below
+from signedstep.experiments.figures import draw_profiles, legend_below, tidy_log
 from signedstep.experiments.stats import median
 from signedstep.experiments.style import Theme, stroke
 
@@ -68,6 +68,7 @@ def targets(found: Results, theme: Theme) -> Figure | None:
         for mark, each in zip("o^s", by_tau, strict=True):
             _draw_medians(ax, each, unit, places, mark, theme)
         ax.set_xscale("log")
+        tidy_log(ax.xaxis)
         ax.set_xlabel(f"median {unit} to solve a problem")
     axes[0].set_yticks(places, [label(solver) for solver in found.solvers])
     legend_below(figure, axes)

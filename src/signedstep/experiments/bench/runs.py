@@ -91,5 +91,5 @@ KINDS = {
     STOPPED: "ended by itself before that",
     TIME: "ended by the time limit",
     CRASHED: "raised an exception; what it had reached counts",
-    ABSENT: "was not tried: its package is missing, or its matrices would be too large",
+    ABSENT: "needs a package that is missing, or matrices that are too large",
 }

@@ -57,11 +57,12 @@ def _wins(found: Results, first: str, title: str) -> Grid:
                          _worst(duel(found, first, peer, at)), _matched(found, first, peer, at)])  # fmt: skip
     head = [
         *("peer", "problems", *(f"lower at {count}" for count in counts), *(f"runs at {count}" for count in counts)),
-        *(f"worst loss ratio at {at} where it loses", f"evaluations to its loss at {at}"),
+        *(f"worst at {at}", f"to match {at}"),
     ]
     note = (
-        "Share of problems whose median loss over the seeds is lower, and share of runs, with 95% bootstrap intervals "
-        "over problems; a tie is half. Evaluations to reach the peer's loss relative to the peer's own, median."
+        "Lower: share of problems whose median loss over the starts is lower; runs: share of runs; with 95% bootstrap "
+        f"intervals over problems, a tie is half. Worst: the largest ratio of losses among problems lost at {at}. To "
+        f"match: evaluations to reach the peer's loss at {at} relative to the peer's own, median."
     )
     return Grid(title, head, rows, note)
 
@@ -76,7 +77,7 @@ def _runs_won(found: Duel) -> str:
 
 def percent(rate: float, interval: tuple[float, float]) -> str:
     low, high = interval
-    return f"{rate:.0%} [{low:.0%}, {high:.0%}]" if math.isfinite(rate) else ""
+    return f"{rate:.0%} [{100 * low:.0f}, {100 * high:.0f}]" if math.isfinite(rate) else ""
 
 
 def _worst(found: Duel) -> str:
@@ -97,15 +98,10 @@ def endings(everything: Sequence[BenchOutcome]) -> Grid:
         kinds = Counter(outcome.kind for outcome in runs)
         rows.append([label(solver), str(len(runs)), *(str(kinds[kind] or "") for kind in KINDS),
                      _per_iteration(runs), _outside(runs), _reasons(runs)])  # fmt: skip
-    head = [
-        "solver",
-        "runs",
-        *KINDS,
-        "evaluations / iteration",
-        "ms outside / evaluation",
-        "most frequent other endings",
-    ]
-    return Grid("How runs ended", head, rows, "; ".join(f"{kind}: it {text}" for kind, text in KINDS.items()) + ".")
+    head = ["solver", "runs", *KINDS, "evals / iteration", "ms outside", "most frequent other endings"]
+    note = "; ".join(f"{kind}: it {text}" for kind, text in KINDS.items())
+    note += ". ms outside: processor time outside the objective for each evaluation, median over runs."
+    return Grid("How runs ended", head, rows, note)
 
 
 def _per_iteration(runs: Sequence[BenchOutcome]) -> str:
@@ -137,18 +133,17 @@ def _solved(found: Results, title: str) -> Grid:
     rows = [
         [
             label(solver),
-            *(f"{each.shares[place]:.3f}" for each in by_tau),
-            *(_middle(each.evals.evals[:, place], "{:.0f}") for each in by_tau),
-            *(_middle(each.seconds[:, place], "{:.3g}") for each in by_tau),
+            *(f"{each.shares[place]:.3f} ({_middle(each.evals.evals[:, place], '{:.0f}')})" for each in by_tau),
+            *(_middle(each.seconds[:, place], "{:.2g}") for each in by_tau),
         ]
         for place, solver in enumerate(found.solvers)
         if len(by_tau[0].evals.evals)
     ]
-    head = ["solver", *(f"solved to {tau:.0e}" for tau in TAUS), *(f"evaluations to {tau:.0e}" for tau in TAUS)]
-    head += [f"seconds to {tau:.0e}" for tau in TAUS]
+    head = ["solver", *(f"to {tau:.0e}" for tau in TAUS), *(f"s to {tau:.0e}" for tau in TAUS)]
     note = (
-        f"{len(by_tau[0].evals.evals)} problems and starts. Solved to tau: f - best <= tau (f(start) - best), where best is the lowest "
-        "value that any of these solvers saw. Medians over all of them, infinite if less than half are solved."
+        f"{len(by_tau[0].evals.evals)} problems and starts: share solved (median evaluations), and median seconds. "
+        "Solved to tau: f - best <= tau (f(start) - best), where best is the lowest value that any of these solvers "
+        "saw. A median is infinite where less than half are solved."
     )
     return Grid(title, head, rows, note)
 

@@ -21,6 +21,8 @@ from signedstep.experiments.commands.common import INTERRUPTED, complain, count,
 
 BRINGS = "pip install 'signedstep\\[bench]' brings it"
 
+WIDTH = 180
+
 
 def add(commands) -> None:
     """Declare the command."""
@@ -52,6 +54,8 @@ def run(arguments: argparse.Namespace) -> int:
     from rich.console import Console
 
     place, console = place_of(arguments), Console()
+    if not console.is_terminal:
+        console = Console(width=WIDTH)  # tables in files need not fit a screen
     try:
         problems = _problems(arguments)
         solvers = [solver(name) for name in _listed(arguments.solvers)]

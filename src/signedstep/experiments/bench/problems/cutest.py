@@ -7,9 +7,9 @@ than a thousand problems when it is imported, which takes minutes: only the modu
 import sys
 from functools import cache, lru_cache, partial
 from importlib import import_module
-from importlib.util import find_spec
+from importlib.machinery import ModuleSpec
+from importlib.util import find_spec, module_from_spec
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -87,6 +87,6 @@ def without_the_rest() -> None:
     for depth in range(1, len(parts) + 1):
         name = ".".join(parts[:depth])
         if name not in sys.modules:
-            module = ModuleType(name)
-            module.__path__ = [str(root.joinpath(*parts[:depth]))]
-            sys.modules[name] = module
+            empty = ModuleSpec(name, None, is_package=True)
+            empty.submodule_search_locations = [str(root.joinpath(*parts[:depth]))]
+            sys.modules[name] = module_from_spec(empty)
