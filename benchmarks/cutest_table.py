@@ -11,6 +11,7 @@ import dataclasses
 import re
 import signal
 import sys
+from collections.abc import Iterator
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -21,6 +22,8 @@ from signedstep.experiments.bench.jax_setup import loaded_jax
 from signedstep.experiments.bench.problems import cutest
 
 LEFT_OUT = {"EG1": "it has bounds, which sif2jax drops: its start differs from that of the original"}
+Form = tuple[int, tuple[tuple[str, int], ...]]
+"""Unknowns of a problem, and the sizes that it is made with."""
 NAMES = ("n", "_n", "N", "m", "p", "M", "n_param")
 """Fields that set the size of a problem."""
 HEAD = '''"""Which CUTEst problems the benchmark has, and their sizes; written by benchmarks/cutest_table.py."""
@@ -61,12 +64,14 @@ def unknowns(kind: type, **sizes: int) -> int:
         return 0
 
 
-def made(kind: type, target: int) -> tuple[int, tuple[tuple[str, int], ...]] | None:
-    """Unknowns and sizes of the largest form of a problem with about `target` unknowns, at least half of them."""
+def made(kind: type, target: int) -> Form | None:
+    """Unknowns and sizes of a form of a problem with about `target` unknowns, at least half of them."""
     field = size_field(kind)
+    if field is None:
+        return None
     root = int(target**0.5)
-    sizes = (target, target // 2 - 1, root + 1, root, root - 1, root - 2) if field else ()
-    forms = ((unknowns(kind, **{field: size}), ((field, size),)) for size in sizes)
+    sizes = (target, target // 2 - 1, root + 1, root, root - 1, root - 2)
+    forms: Iterator[Form] = ((unknowns(kind, **{field: size}), ((field, size),)) for size in sizes)
     return next((form for form in forms if target // 2 <= form[0] <= target + target // 20), None)
 
 
@@ -84,7 +89,7 @@ def rows(module: str, name: str) -> dict[str, str]:
     """The lines of a problem in the two tables."""
     kind = getattr(import_module(f"{cutest.FOLDER}.{module}"), name)
     field = size_field(kind)
-    default = next((f.default for f in dataclasses.fields(kind) if f.name == field), 0)
+    default: Any = next((f.default for f in dataclasses.fields(kind) if f.name == field), 0)
     own = unknowns(kind) if default <= 1000 else 10**9  # the largest take minutes to build
     found = {"SMALL": (own, ()) if own <= 200 else made(kind, 100), "LARGE": made(kind, 1000)}
     return {table: repr((name, module, *form)) for table, form in found.items() if form and is_usable(kind, form[1])}

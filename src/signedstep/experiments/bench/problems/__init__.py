@@ -95,7 +95,7 @@ def sources(family: str) -> list[Path]:
     module = Path(inspect.getfile(FAMILIES[family].problems))
     shared = [Path(inspect.getfile(thing)) for thing in (BenchProblem, Layers, network_loss)]
     beside = {"classical": classical_functions, "cutest": cutest_table}
-    return [*shared, module, *([Path(beside[module.stem].__file__)] if module.stem in beside else [])]
+    return [*shared, module, *(Path(str(beside[stem].__file__)) for stem in beside if stem == module.stem)]
 
 
 def unavailable(problems: Sequence[BenchProblem], place: Place) -> list[BenchProblem]:

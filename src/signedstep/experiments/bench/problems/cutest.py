@@ -60,7 +60,7 @@ def _built(row: Row, place: Place, dtype: torch.dtype, seed: int) -> Objective:
     return Objective(evaluated, torch.tensor(start, dtype=dtype), product)
 
 
-@lru_cache(maxsize=8)
+@lru_cache(maxsize=64)
 def _compiled(row: Row) -> tuple[Any, Any, np.ndarray]:
     """Value and gradient, Hessian products and start; kept, since runs that follow each other mostly share them."""
     jax = loaded_jax()

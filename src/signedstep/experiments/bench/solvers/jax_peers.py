@@ -82,8 +82,10 @@ def _value_of_two() -> Any:
 def _optimistix(kind: str, meter: Meter, memory: int) -> Ended:
     import optimistix
 
-    tests = {"rtol": 0.0, "atol": 0.0}
-    solver = optimistix.LBFGS(history_length=memory, **tests) if kind == "LBFGS" else optimistix.BFGS(**tests)
+    if kind == "LBFGS":
+        solver = optimistix.LBFGS(rtol=0.0, atol=0.0, history_length=memory)
+    else:
+        solver = optimistix.BFGS(rtol=0.0, atol=0.0)
     with _during(meter) as y0:
         found = optimistix.minimise(_value_of_two(), solver, y0, max_steps=None, throw=False)
     return Ended(str(found.result), int(found.stats["num_steps"]))
