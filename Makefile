@@ -5,7 +5,7 @@ INSTALL := $(BIN)/pip install --quiet --disable-pip-version-check --constraint c
 USED := .venv/.used
 DEVELOPED := .venv/.developed
 
-.PHONY: help reproduce test test-kill check format bench-classical bench-overhead bench-copies bench-large \
+.PHONY: help reproduce bench test test-kill check format bench-classical bench-overhead bench-copies bench-large \
 	bench-first-layer bench-pinn bench-saddles fuzz-readers clean
 
 help:  ## list the targets
@@ -23,6 +23,9 @@ $(DEVELOPED): $(USED)
 
 reproduce: $(USED)  ## run the paper's experiments on the embedded data and write results/report/report.html
 	$(BIN)/signedstep reproduce
+
+bench: $(DEVELOPED)  ## our methods next to their peers on the development half; results/bench/report/bench.html
+	$(BIN)/signedstep bench
 
 test: $(DEVELOPED)  ## run the tests
 	$(BIN)/pytest --numprocesses 2

@@ -14,7 +14,7 @@ import scipy.optimize
 import torch
 
 import signedstep
-from classical_problems import Problem, problems
+from signedstep.experiments.bench.problems.classical_functions import Problem, problems
 
 
 class EnoughError(BaseException):

@@ -9,7 +9,7 @@ from scipy.optimize import least_squares, minimize
 from torch import Tensor
 from torch.autograd.functional import jacobian
 
-from classical_problems import Problem, problems
+from signedstep.experiments.bench.problems.classical_functions import Problem, problems
 
 PROBLEMS = {problem.name: problem for problem in problems()}
 

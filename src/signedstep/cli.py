@@ -1,4 +1,4 @@
-"""The command line: `signedstep reproduce | compare | data`."""
+"""The command line: `signedstep reproduce | compare | bench | data`."""
 
 import argparse
 import shlex
@@ -6,7 +6,7 @@ import sys
 from collections.abc import Sequence
 from importlib import import_module
 
-COMMANDS = ("reproduce", "compare", "data")
+COMMANDS = ("reproduce", "compare", "bench", "data")
 
 
 def main(argv: Sequence[str] | None = None) -> int:

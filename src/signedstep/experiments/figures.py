@@ -1,7 +1,7 @@
 """The figures as matplotlib draws them, for PNG, PDF and the page; each returns a figure or None if it has no data."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -50,7 +50,7 @@ def training_error(everything: Sequence[Panel], theme: Theme) -> Figure | None:
         ax.set_yscale("log")
         tidy_log(ax.yaxis)
     axes[0].set_ylabel("training error")
-    _legend_below(figure, axes)
+    legend_below(figure, axes)
     return figure
 
 
@@ -75,7 +75,7 @@ def steps(everything: Sequence[Panel], theme: Theme) -> Figure | None:
     _sparse_powers(grid[0, 0])
     grid[0, 0].set_ylabel("signed step size")
     grid[1, 0].set_ylabel("cosine of direction\nwith −gradient")  # noqa: RUF001
-    _legend_below(figure, list(grid.flat))
+    legend_below(figure, list(grid.flat))
     return figure
 
 
@@ -91,7 +91,7 @@ def losses(panel: Panel, theme: Theme) -> Figure | None:
     tidy_log(axes[0].yaxis)
     axes[0].set_ylabel("training loss")
     axes[0].set_title(panel.data)
-    _legend_below(figure, axes)
+    legend_below(figure, axes)
     return figure
 
 
@@ -103,22 +103,10 @@ def profile(chosen: Sequence[Panel], theme: Theme) -> Figure | None:
         return None
     figure = Figure(figsize=(9.6, 6.2), layout="constrained")
     grid = figure.subplots(2, len(found), sharey=True, squeeze=False)
-    ratios = np.geomspace(1, 32, 200)
-    budget = max(panel.limit("evals", columns) for panel in chosen)
-    budgets = np.arange(1, budget + 1)
-    for (top, bottom), costs in zip(grid.T, found, strict=True):
-        _draw_steps(top, costs, ratios, profiles.performance(costs, ratios))
-        _draw_steps(bottom, costs, budgets, profiles.data_profile(costs, budgets))
-        top.set_xscale("log", base=2)
-        top.xaxis.set_major_formatter(FuncFormatter(lambda x, _: f"{x:g}×"))  # noqa: RUF001
-        top.set_title(f"within {costs.tau:.0%} of the best loss seen")
-        top.set_xlabel("evaluations relative to the fastest method")
-        bottom.set_xlabel("evaluations")
-    for ax in grid[:, 0]:
-        ax.set_ylabel("share of problems solved")
-        ax.set_ylim(-0.02, 1.02)
-        ax.yaxis.set_major_formatter(FuncFormatter(lambda y, _: f"{y:.0%}"))
-    _legend_below(figure, list(grid.flat))
+    draw_profiles(grid, found, max(panel.limit("evals", columns) for panel in chosen), label)
+    for ax, costs in zip(grid[0], found, strict=True):
+        ax.set_title(f"within {costs.tau:.0%} of the best loss seen")
+    legend_below(figure, list(grid.flat))
     return figure
 
 
@@ -142,7 +130,7 @@ def damping(chosen: Sequence[Panel], theme: Theme) -> Figure | None:
         ax.plot(*zip(*late, strict=True), "^", ms=10, mfc="none", mec=theme.ink, ls="none", label="did not finish")
     ax.set(xscale="log", yscale="log", xlabel="unknowns n", ylabel="seconds per iteration")
     tidy_log(ax.xaxis)
-    _legend_below(figure, [ax])
+    legend_below(figure, [ax])
     return figure
 
 
@@ -176,10 +164,26 @@ def _draw_dots(ax: Axes, panel: Panel, column: str, field: str) -> None:
             ax.plot(x, values, "o", color=look.colour, ms=2.2, mew=0, alpha=0.3, zorder=2)
 
 
-def _draw_steps(ax: Axes, costs: profiles.Costs, x: np.ndarray, shares: np.ndarray) -> None:
+def draw_profiles(grid: np.ndarray, found: Sequence[profiles.Costs], budget: int, name: Callable[[str], str]) -> None:
+    """Performance profiles above data profiles, one column of axes for each tau."""
+    ratios, budgets = np.geomspace(1, 32, 200), np.arange(1, budget + 1)
+    for (top, bottom), costs in zip(grid.T, found, strict=True):
+        _draw_steps(top, costs, ratios, profiles.performance(costs, ratios), name)
+        _draw_steps(bottom, costs, budgets, profiles.data_profile(costs, budgets), name)
+        top.set_xscale("log", base=2)
+        top.xaxis.set_major_formatter(FuncFormatter(lambda x, _: f"{x:g}×"))  # noqa: RUF001
+        top.set_xlabel("evaluations relative to the fastest method")
+        bottom.set_xlabel("evaluations")
+    for ax in grid[:, 0]:
+        ax.set_ylabel("share of problems solved")
+        ax.set_ylim(-0.02, 1.02)
+        ax.yaxis.set_major_formatter(FuncFormatter(lambda y, _: f"{y:.0%}"))
+
+
+def _draw_steps(ax: Axes, costs: profiles.Costs, x: np.ndarray, shares: np.ndarray, name: Callable[[str], str]) -> None:
     for column, y in zip(costs.columns, shares, strict=True):
         look = stroke(column)
-        ax.step(x, y, where="post", color=look.colour, ls=look.linestyle, lw=look.width, label=label(column))
+        ax.step(x, y, where="post", color=look.colour, ls=look.linestyle, lw=look.width, label=name(column))
 
 
 def _sparse_powers(ax: Axes) -> None:
@@ -210,7 +214,7 @@ def _row(count: int, height: float, width: float | None = None, share: bool = Fa
     return figure, list(figure.subplots(1, count, sharey=share, squeeze=False).flat)
 
 
-def _legend_below(figure: Figure, axes: Sequence[Axes]) -> None:
+def legend_below(figure: Figure, axes: Sequence[Axes]) -> None:
     """One legend for all axes, each method once."""
     handles = {text: handle for ax in axes for handle, text in zip(*ax.get_legend_handles_labels(), strict=True)}
     columns = min(len(handles), max(3, round(figure.get_figwidth() / 1.75)))

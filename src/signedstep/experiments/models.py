@@ -79,14 +79,16 @@ def start(network: Network, n_features: int, seed: int) -> Tensor:
     return torch.cat(parts)
 
 
-def network_loss(network: Network, data: Labelled) -> tuple[Callable[[Tensor], Tensor], Callable[[Tensor], Tensor]]:
+def network_loss(
+    network: Network, data: Labelled, dtype: torch.dtype = torch.float64
+) -> tuple[Callable[[Tensor], Tensor], Callable[[Tensor], Tensor]]:
     """The training loss of the parameters, and the network's output for every row: its sign is the prediction."""
     check_choice("activation", network.activation, ACTIVATIONS)
     check_choice("loss", network.loss, LOSSES)
     shape = layers(network, data.X.shape[1])
     sizes = [size for layer in shape for size in layer.sizes]
-    first, activation, loss = first_product(data.X), ACTIVATIONS[network.activation], LOSSES[network.loss]
-    y = torch.tensor(data.y, dtype=torch.float64)
+    first, activation, loss = first_product(data.X, dtype), ACTIVATIONS[network.activation], LOSSES[network.loss]
+    y = torch.tensor(data.y, dtype=dtype)
 
     def predict(x: Tensor) -> Tensor:
         parts = iter(x.split(sizes))
@@ -102,19 +104,24 @@ def network_loss(network: Network, data: Labelled) -> tuple[Callable[[Tensor], T
     return lambda x: loss(predict(x), y), predict
 
 
-def first_product(X: Any) -> Callable[[Tensor], Tensor]:
+def first_product(X: Any, dtype: torch.dtype = torch.float64) -> Callable[[Tensor], Tensor]:
     """The product of the data with a dense matrix, sparse where that is faster; differentiable in the matrix."""
     cells = max(1, X.shape[0] * X.shape[1])
     filled = X.nnz if scipy.sparse.issparse(X) else np.count_nonzero(X)
     if filled < SPARSE_BELOW * cells:
-        return sparse_product(scipy.sparse.csr_array(X, dtype=np.float64))
+        return sparse_product(scipy.sparse.csr_array(X, dtype=torch.empty(0, dtype=dtype).numpy().dtype))
     # A copy that torch allocates: it is aligned, and products may round differently on memory that is not.
-    dense = torch.tensor(X.toarray() if scipy.sparse.issparse(X) else X, dtype=torch.float64)
+    dense = torch.tensor(X.toarray() if scipy.sparse.issparse(X) else X, dtype=dtype)
     return lambda W: dense @ W
 
 
 def sparse_product(X: scipy.sparse.csr_array) -> Callable[[Tensor], Tensor]:
     """X @ W by SciPy, which sums in a fixed order: torch's sparse matrices are "in beta state", and no faster."""
+    return _product(X, X.T)
+
+
+def _product(X: Any, XT: Any) -> Callable[[Tensor], Tensor]:
+    """X @ W; its derivative is the product with the transpose, which is made the same way: any order will do."""
 
     class Product(torch.autograd.Function):
         @staticmethod
@@ -123,6 +130,8 @@ def sparse_product(X: scipy.sparse.csr_array) -> Callable[[Tensor], Tensor]:
 
         @staticmethod
         def backward(ctx: Any, *grads: Tensor) -> Tensor:
-            return torch.from_numpy(X.T @ grads[0].numpy())
+            if not torch.is_grad_enabled():
+                return torch.from_numpy(XT @ grads[0].numpy())
+            return _product(XT, X)(grads[0])
 
     return Product.apply  # type: ignore[return-value]

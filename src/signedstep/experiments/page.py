@@ -1,10 +1,8 @@
 """The HTML page: everything it needs is inside, so that it works from a disk without a network."""
 
-import base64
 import json
 import platform
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
@@ -13,6 +11,7 @@ from plotly.offline import get_plotlyjs
 
 from signedstep.experiments import exports, paper, saddle, tables
 from signedstep.experiments.explorer import explorer
+from signedstep.experiments.output import Picture
 from signedstep.experiments.panels import MEASURE_NAMES, Panel, diverged, label, timed_out
 from signedstep.experiments.runs import Network, Outcome
 from signedstep.experiments.solvers import SOLVERS
@@ -20,20 +19,6 @@ from signedstep.experiments.style import stroke
 from signedstep.experiments.verdicts import FEW, HELD, NOT, PARTLY, Claim
 
 MARKS = {HELD: "✓", PARTLY: "◐", NOT: "✗", FEW: "…"}
-
-
-@dataclass(frozen=True)
-class Picture:
-    """A figure as SVG in both themes."""
-
-    light: str
-    dark: str
-
-    @property
-    def sources(self) -> tuple[str, str]:
-        """The two as addresses that hold their own content."""
-        light, dark = (base64.b64encode(svg.encode()).decode() for svg in (self.light, self.dark))
-        return f"data:image/svg+xml;base64,{light}", f"data:image/svg+xml;base64,{dark}"
 
 
 def page(
@@ -47,13 +32,7 @@ def page(
     pictures: dict[str, Picture],
 ) -> str:
     """The page as text."""
-    environment = Environment(
-        loader=PackageLoader("signedstep.experiments", "templates"),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
+    environment = templates()
     environment.filters |= {"ours": exports.ours, "spread": tables.spread, "printed": tables.printed, "label": label}
     outcomes = [outcome for panel in everything for runs in panel.runs.values() for outcome in runs]
     return environment.get_template("report.html.jinja").render(
@@ -75,6 +54,17 @@ def page(
         notes=notes(outcomes, main),
         curves=_embedded(explorer(everything)),
         plotly=get_plotlyjs(),
+    )
+
+
+def templates() -> Environment:
+    """The templates of pages; what they do not know is an error."""
+    return Environment(
+        loader=PackageLoader("signedstep.experiments", "templates"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
     )
 
 

@@ -7,11 +7,11 @@ where best is the lowest loss that any method saw there within the budget.
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any, Protocol
 
 import numpy as np
 
 from signedstep.experiments.panels import Panel
-from signedstep.experiments.runs import Outcome
 
 TAUS = (1e-1, 1e-2)
 
@@ -41,7 +41,14 @@ def costs(chosen: Sequence[Panel], columns: Sequence[str], tau: float) -> Costs:
     return Costs(list(columns), tau, np.array(rows).reshape(len(rows), len(columns)))
 
 
-def solved_after(outcomes: Sequence[Outcome], limit: int, tau: float) -> list[float] | None:
+class Traced(Protocol):
+    """A run whose trace has columns `f` and `evals`."""
+
+    @property
+    def trace(self) -> Any: ...
+
+
+def solved_after(outcomes: Sequence[Traced], limit: int, tau: float) -> list[float] | None:
     """Evaluations each run needed to solve one problem; None where no run got below the start."""
     falls = [_within(outcome, limit) for outcome in outcomes]
     lows = [f.min() for f, _ in falls if len(f)]
@@ -52,7 +59,7 @@ def solved_after(outcomes: Sequence[Outcome], limit: int, tau: float) -> list[fl
     return [_first(f, evals, target) for f, evals in falls]
 
 
-def _within(outcome: Outcome, limit: int) -> tuple[np.ndarray, np.ndarray]:
+def _within(outcome: Traced, limit: int) -> tuple[np.ndarray, np.ndarray]:
     """Losses and evaluations of a trace up to a limit; a loss that is not finite counts as infinite."""
     evals = np.array(outcome.trace.evals, dtype=float)
     f = np.array(outcome.trace.f, dtype=float)  # None becomes NaN

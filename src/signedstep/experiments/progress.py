@@ -1,21 +1,24 @@
 """Shows how a study gets on: a live display on a terminal, plain lines anywhere else."""
 
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from typing import Any
 
 from rich.console import Console, Group
 from rich.live import Live
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 from rich.table import Table
 
-from signedstep.experiments.runs import Outcome, Run
+from signedstep.experiments.runs import Outcome
 
 
 class Display:
     """The listener of a study. `expected` gives rough seconds for each run by name: they weigh the time left."""
 
-    def __init__(self, expected: Mapping[str, float], console: Console | None = None):
-        self.console = console or Console()
+    def __init__(
+        self, expected: Mapping[str, float], console: Console | None = None, tell: Callable[[Any], str] | None = None
+    ):
+        self.console, self._tell = console or Console(), tell or told
         self._expected, self._spent = expected, 0.0
         self._all = sum(expected.values())
         self._hand: dict[str, str] = {}
@@ -35,14 +38,14 @@ class Display:
         if self.console.is_terminal:
             self._live.stop()
 
-    def started(self, run: Run) -> None:
+    def started(self, run: Any) -> None:
         self._hand[run.name] = "..."
 
     def iteration(self, name: str, k: int, f: float) -> None:
         if name in self._hand:
             self._hand[name] = f"iteration {k}, loss {f:.6g}"
 
-    def done(self, outcome: Outcome) -> None:
+    def done(self, outcome: Any) -> None:
         name = outcome.run.name
         self._hand.pop(name, None)
         self._done += 1
@@ -51,7 +54,7 @@ class Display:
         self._bar.update(self._task, completed=self._done, left=left)
         if not self.console.is_terminal:
             count = f"{self._done:{len(str(len(self._expected)))}}/{len(self._expected)}"
-            self.console.print(f"{count} {name}: {told(outcome)}; {left}", highlight=False, soft_wrap=True)
+            self.console.print(f"{count} {name}: {self._tell(outcome)}; {left}", highlight=False, soft_wrap=True)
 
     def _left(self) -> str:
         elapsed = time.monotonic() - self._began

@@ -1,25 +1,20 @@
 """The whole report from outcomes alone: one page that works offline, and figures, tables and verdicts as files."""
 
 import hashlib
-import io
 import json
 import math
-import os
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from matplotlib.figure import Figure
-
 from signedstep.experiments import exports, figures, saddle, saddle_figure
 from signedstep.experiments.claims import claims
-from signedstep.experiments.page import Picture, page
+from signedstep.experiments.output import Draw, Picture, pictures, settled, write_text
+from signedstep.experiments.page import page
 from signedstep.experiments.panels import MEASURE_NAMES, MEASURES, Panel, main_panels, panels
 from signedstep.experiments.runs import Outcome
-from signedstep.experiments.style import DARK, LIGHT, Theme, drawn_in
+from signedstep.experiments.style import LIGHT, drawn_in
 from signedstep.experiments.tables import table
-
-Draw = Callable[[Theme], Figure | None]
 
 
 def write(outcomes: Sequence[Outcome], folder: Path, title: str, command: str) -> Path:
@@ -34,16 +29,16 @@ def write(outcomes: Sequence[Outcome], folder: Path, title: str, command: str) -
     main = main_panels(everything)
     tables = [table(main, measure) for measure in MEASURES] if main else []
     verdicts = claims(everything, main)
-    pictures = _pictures(everything, main, folder / "figures")
+    drawn = _pictures(everything, main, folder / "figures")
     for found in tables:
         name = f"table1-equal-{MEASURE_NAMES[found.measure]}"
-        _write(folder / "tables" / f"{name}.md", exports.to_markdown(found))
-        _write(folder / "tables" / f"{name}.tex", exports.to_latex(found))
-    _write(folder / "tables" / "table1.csv", exports.to_csv(tables))
+        write_text(folder / "tables" / f"{name}.md", exports.to_markdown(found))
+        write_text(folder / "tables" / f"{name}.tex", exports.to_latex(found))
+    write_text(folder / "tables" / "table1.csv", exports.to_csv(tables))
     record = {"command": command, "claims": [claim.to_json() for claim in verdicts], "figure 1": _figure1()}
-    _write(folder / "claims.json", json.dumps(_plain(record), indent=2, ensure_ascii=False, allow_nan=False) + "\n")
-    text = page(title, command, stamp, everything, main, verdicts, tables, pictures)
-    return _write(folder / "report.html", text)  # last, so that its stamp vouches for the rest
+    write_text(folder / "claims.json", json.dumps(_plain(record), indent=2, ensure_ascii=False, allow_nan=False) + "\n")
+    text = page(title, command, stamp, everything, main, verdicts, tables, drawn)
+    return write_text(folder / "report.html", text)  # last, so that its stamp vouches for the rest
 
 
 def _stamp(outcomes: Sequence[Outcome], title: str, command: str) -> str:
@@ -75,38 +70,12 @@ def _pictures(everything: Sequence[Panel], main: Sequence[Panel], folder: Path) 
         "profiles": lambda theme: figures.profile(main, theme),
         "damping": lambda theme: figures.damping(main, theme),
     }
-    folder.mkdir(parents=True, exist_ok=True)
-    pictures: dict[str, dict[str, str]] = {name: {} for name in shown}
-    for theme in (LIGHT, DARK):
-        with drawn_in(theme):
-            for name, draw in shown.items():
-                figure = _drawn(draw, theme, folder / name if theme is LIGHT else None)
-                if figure:
-                    pictures[name][theme.name] = _svg(figure)
+    found = pictures(shown, folder)
     with drawn_in(LIGHT):
         for panel in everything:
             name = panel.data if panel in main else f"{panel.data}-{panel.network.name}"
-            _drawn(lambda theme, panel=panel: figures.losses(panel, theme), LIGHT, folder / f"losses-{_safe(name)}")
-    return {name: Picture(**themes) for name, themes in pictures.items() if themes}
-
-
-def _drawn(draw: Draw, theme: Theme, path: Path | None = None) -> Figure | None:
-    """A figure with its layout settled, None if there is nothing to draw; with a path, saved as PNG and PDF."""
-    figure = draw(theme)
-    if figure is None:
-        return None
-    figure.draw_without_rendering()
-    figure.set_layout_engine("none")  # settled: each format would do it again
-    if path is not None:
-        figure.savefig(f"{path}.png")
-        figure.savefig(f"{path}.pdf", metadata={"CreationDate": None})
-    return figure
-
-
-def _svg(figure: Figure) -> str:
-    out = io.StringIO()
-    figure.savefig(out, format="svg", metadata={"Date": None})
-    return out.getvalue()
+            settled(lambda theme, panel=panel: figures.losses(panel, theme), LIGHT, folder / f"losses-{_safe(name)}")
+    return found
 
 
 def _figure1() -> dict[str, Any]:
@@ -126,12 +95,3 @@ def _plain(value: Any) -> Any:
 def _safe(name: str) -> str:
     """A name that is one part of a path: a user's data set may be called anything."""
     return "".join(sign if sign.isalnum() or sign in "-_." else "_" for sign in name).strip(".") or "data"
-
-
-def _write(path: Path, text: str) -> Path:
-    """Write a file in one go, so that a reader never sees half of it."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    partial = path.with_name(path.name + ".partial")
-    partial.write_text(text, encoding="utf-8")
-    os.replace(partial, path)
-    return path

@@ -13,24 +13,25 @@ from typing import Any, Protocol
 from signedstep.experiments.execute import execute_at
 from signedstep.experiments.heartbeat import Heartbeats, sender
 from signedstep.experiments.problems import Place
-from signedstep.experiments.runs import Outcome, Run
-from signedstep.experiments.store import Store
+from signedstep.experiments.store import Kept, Named, Store
 
 
 class Listener(Protocol):
     """Is told how a study gets on; `started` and `iteration` come as far as the backend can tell, from any thread."""
 
-    def started(self, run: Run) -> None: ...
+    def started(self, run: Any) -> None: ...
     def iteration(self, name: str, k: int, f: float) -> None: ...
-    def done(self, outcome: Outcome) -> None: ...
+    def done(self, outcome: Any) -> None: ...
 
 
-Outcomes = Generator[Outcome, None, None]
-Backend = Callable[[Sequence[Run], Place, Listener], Outcomes]
+Outcomes = Generator[Kept, None, None]
+Backend = Callable[[Sequence[Named], Place, Listener], Outcomes]
 """Carries out runs, beginning with the first, and yields their outcomes as they come."""
+Work = Callable[..., Kept]
+"""Carries out one run, `work(run, place, watch)`; a function of a module, so that other processes can call it."""
 
 
-def complete(runs: Sequence[Run], store: Store, backend: Backend, place: Place, listener: Listener) -> None:
+def complete(runs: Sequence[Named], store: Store, backend: Backend, place: Place, listener: Listener) -> None:
     """Carry out runs and write each outcome as it arrives: an interruption loses no more than the runs in flight."""
     with closing(backend(runs, place, listener)) as outcomes:
         for outcome in outcomes:
@@ -38,27 +39,27 @@ def complete(runs: Sequence[Run], store: Store, backend: Backend, place: Place, 
             listener.done(outcome)
 
 
-def here(jobs: int | None = None) -> Backend:
+def here(jobs: int | None = None, work: Work = execute_at) -> Backend:
     """A backend of this machine: so many processes of one thread, as many as it has cores; with one, this process."""
     from joblib import cpu_count
 
     jobs = jobs or cpu_count()
-    return _alone if jobs == 1 else lambda runs, place, listener: _side_by_side(jobs, runs, place, listener)
+    return partial(_alone, work) if jobs == 1 else partial(_side_by_side, work, jobs)
 
 
-def _alone(runs: Sequence[Run], place: Place, listener: Listener) -> Outcomes:
+def _alone(work: Work, runs: Sequence[Named], place: Place, listener: Listener) -> Outcomes:
     for run in runs:
         listener.started(run)
-        yield execute_at(run, place, listener.iteration)
+        yield work(run, place, listener.iteration)
 
 
-def _side_by_side(jobs: int, runs: Sequence[Run], place: Place, listener: Listener) -> Outcomes:
+def _side_by_side(work: Work, jobs: int, runs: Sequence[Named], place: Place, listener: Listener) -> Outcomes:
     from joblib import Parallel, delayed
 
     def tasks(address: tuple[str, int]) -> Generator[Any, None, None]:
         for run in runs:
             listener.started(run)
-            yield delayed(_in_worker)(run, place, address, os.getpid())
+            yield delayed(_in_worker)(work, run, place, address, os.getpid())
 
     # A task is fetched when a worker is free for it, so that fetched means started, near enough.
     one_by_one: dict[str, Any] = {"pre_dispatch": jobs, "batch_size": 1, "return_as": "generator_unordered"}
@@ -68,9 +69,9 @@ def _side_by_side(jobs: int, runs: Sequence[Run], place: Place, listener: Listen
         yield from outcomes
 
 
-def _in_worker(run: Run, place: Place, address: tuple[str, int], parent: int) -> Outcome:
+def _in_worker(work: Work, run: Named, place: Place, address: tuple[str, int], parent: int) -> Kept:
     _end_with(parent)
-    return execute_at(run, place, sender(address))
+    return work(run, place, sender(address))
 
 
 _watched: set[int] = set()
@@ -89,10 +90,10 @@ def _end_with(parent: int) -> None:
         threading.Thread(target=wait, daemon=True).start()
 
 
-def on_dask(address: str) -> Backend:
+def on_dask(address: str, work: Work = execute_at) -> Backend:
     """A backend that is a Dask cluster, whose workers see the same files and should have one thread each."""
 
-    def work(runs: Sequence[Run], place: Place, listener: Listener) -> Outcomes:
+    def backend(runs: Sequence[Named], place: Place, listener: Listener) -> Outcomes:
         from distributed import Client, as_completed
 
         try:
@@ -102,7 +103,7 @@ def on_dask(address: str) -> Backend:
         with connected as client:
             key = uuid.uuid4().hex  # of this call: Dask would answer a key it knows from memory
             futures = [
-                client.submit(execute_at, run, place, key=f"{run.name}-{key}", priority=-rank)
+                client.submit(work, run, place, key=f"{run.name}-{key}", priority=-rank)
                 for rank, run in enumerate(runs)
             ]
             try:
@@ -112,4 +113,4 @@ def on_dask(address: str) -> Backend:
             finally:
                 client.cancel(futures)
 
-    return work
+    return backend

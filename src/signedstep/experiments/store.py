@@ -4,31 +4,54 @@ import hashlib
 import json
 import os
 import warnings
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Generic, Protocol, TypeVar
 
 import signedstep
-from signedstep.experiments.runs import Outcome, Run
+from signedstep.experiments.runs import Outcome
 
 FORMAT = 1
 """Number of the file format; files of another one are not read."""
 
 
-class Store:
-    """A folder of outcomes, each in `<data>/<network>/<solver>-seed<seed>.json`."""
+class Named(Protocol):
+    """What a store asks of a run: a name that is the path of its file, and that two equal runs are equal."""
 
-    def __init__(self, folder: str | Path):
-        self.folder = Path(folder)
+    @property
+    def name(self) -> str: ...
 
-    def file(self, run: Run) -> Path:
+
+class Kept(Protocol):
+    """What a store asks of an outcome."""
+
+    @property
+    def run(self) -> Any: ...
+    @property
+    def environment(self) -> Mapping[str, str]: ...
+    def to_json(self) -> dict[str, Any]: ...
+    @classmethod
+    def from_json(cls, record: Mapping[str, Any]) -> Any: ...
+
+
+K = TypeVar("K", bound=Kept)
+
+
+class Store(Generic[K]):
+    """A folder of outcomes of one kind, each in a file that has the name of its run."""
+
+    def __init__(self, folder: str | Path, kind: type[K] = Outcome):  # type: ignore[assignment]
+        self.folder, self.kind = Path(folder), kind
+
+    def file(self, run: Named) -> Path:
         """Where the outcome of a run is, or will be."""
         return self.folder / f"{run.name}.json"
 
-    def get(self, run: Run) -> Outcome | None:
+    def get(self, run: Named) -> K | None:
         """The outcome of exactly this run; None, with a warning if there is a file, if it has to be run (again)."""
         path = self.file(run)
         try:
-            outcome = _read(path)
+            outcome = self._read(path)
         except FileNotFoundError:
             return None
         except _UnusableError as reason:
@@ -39,7 +62,7 @@ class Store:
             return None
         return outcome
 
-    def put(self, outcome: Outcome) -> Path:
+    def put(self, outcome: K) -> Path:
         """Write an outcome: first to a temporary file beside its own, which then takes its place at once."""
         path = self.file(outcome.run)
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -52,12 +75,12 @@ class Store:
         os.replace(temporary, path)
         return path
 
-    def outcomes(self) -> list[Outcome]:
+    def outcomes(self) -> list[K]:
         """All outcomes there are, in the order of their names; a file of no use is left out with a warning."""
         found = []
         for path in sorted(self.folder.rglob("*.json")):
             try:
-                outcome = _read(path)
+                outcome = self._read(path)
             except _UnusableError as reason:
                 _warn(f"{path}: {reason}; it is left out")
                 continue
@@ -67,30 +90,29 @@ class Store:
                 _warn(f"{path}: is not in the place of its run {outcome.run.name}; it is left out")
         return found
 
+    def _read(self, path: Path) -> K:
+        try:
+            file: Any = json.loads(path.read_bytes())
+            if not isinstance(file, dict) or file.get("format") != FORMAT:
+                raise _UnusableError(f"is not in format {FORMAT} of an outcome")
+            if file["sha256"] != _sum(file["outcome"]):
+                raise _UnusableError("is damaged, its checksum is not that of its content")
+            outcome = self.kind.from_json(file["outcome"])
+            version = outcome.environment["signedstep"]
+        except (ValueError, TypeError, KeyError, RecursionError):
+            raise _UnusableError("is damaged, no outcome") from None
+        if version != signedstep.__version__:
+            raise _UnusableError(f"was made by version {version}, this is {signedstep.__version__}")
+        return outcome
+
 
 class _UnusableError(Exception):
     """A file that does not hold an outcome of this version; the text says why."""
 
 
-def _written(outcome: Outcome) -> str:
+def _written(outcome: Kept) -> str:
     record = outcome.to_json()
     return json.dumps({"format": FORMAT, "sha256": _sum(record), "outcome": record}, allow_nan=False) + "\n"
-
-
-def _read(path: Path) -> Outcome:
-    try:
-        file: Any = json.loads(path.read_bytes())
-        if not isinstance(file, dict) or file.get("format") != FORMAT:
-            raise _UnusableError(f"is not in format {FORMAT} of an outcome")
-        if file["sha256"] != _sum(file["outcome"]):
-            raise _UnusableError("is damaged, its checksum is not that of its content")
-        outcome = Outcome.from_json(file["outcome"])
-        version = outcome.environment["signedstep"]
-    except (ValueError, TypeError, KeyError, RecursionError):
-        raise _UnusableError("is damaged, no outcome") from None
-    if version != signedstep.__version__:
-        raise _UnusableError(f"was made by version {version}, this is {signedstep.__version__}")
-    return outcome
 
 
 def _sum(record: Any) -> str:

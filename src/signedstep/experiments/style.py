@@ -45,6 +45,21 @@ _STROKES = {
     "momentum-0.1": Stroke(_RED, "dot"),
     "rmsprop-0.001": Stroke(_BROWN, "dash"),
     "rmsprop-0.01": Stroke(_BROWN, "dot"),
+    "auto": Stroke(_GREEN, width=2.8),
+    "mix": Stroke(_BLUE, width=2.4),
+    "torch-lbfgs": Stroke(_ORANGE),
+    "scipy-lbfgsb": Stroke(_RED),
+    "scipy-bfgs": Stroke(_RED, "dash"),
+    "scipy-trust-ncg": Stroke(_PINK),
+    "scipy-trust-krylov": Stroke(_PINK, "dash"),
+    "scipy-trust-sr1": Stroke(_PINK, "dot"),
+    "torchmin-lbfgs": Stroke(_BROWN),
+    "torchmin-bfgs": Stroke(_BROWN, "dash"),
+    "torchzero-lsr1": Stroke("#4b3f9c"),
+    "torchzero-lsr1-pm": Stroke("#4b3f9c", "dash"),
+    "optax-lbfgs": Stroke(_SKY),
+    "optimistix-lbfgs": Stroke("#8a9a00"),
+    "optimistix-bfgs": Stroke("#8a9a00", "dash"),
 }
 _FALLBACKS = (Stroke("#4b3f9c"), Stroke("#8a9a00"), Stroke("#b0413e", "dash"), Stroke("#3f7f8c", "dash"))
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from signedstep.experiments.models import ACTIVATIONS, LOSSES
 from signedstep.experiments.problems import Place
-from signedstep.experiments.runs import Budget, Network, Run
+from signedstep.experiments.runs import Budget, Network, Outcome, Run
 from signedstep.experiments.studies import SEEDS, TABLE1_BUDGET
 
 INTERRUPTED = 130
@@ -60,16 +60,21 @@ def carry_out(
     """Run what is missing, write the report, print a summary and where the report is; the exit status."""
     from rich.console import Console
 
+    from signedstep.experiments.estimates import expected_seconds
     from signedstep.experiments.report import write
     from signedstep.experiments.schedule import here, on_dask
     from signedstep.experiments.session import outcomes_of
+    from signedstep.experiments.store import Store
     from signedstep.experiments.summary import summary
     from signedstep.experiments.training import BadStartError
 
     console = Console()
     try:
         backend = on_dask(arguments.dask) if arguments.dask else here(arguments.jobs)
-        outcomes = outcomes_of(runs, folder / "runs", backend, place, shapes, console)
+        store: Store[Outcome] = Store(folder / "runs")
+        outcomes = outcomes_of(
+            runs, store, backend, place, lambda run: expected_seconds(run, *shapes[run.data]), console
+        )
         page = write(outcomes, folder / "report", title, arguments.command_line)
     except (BadStartError, ConnectionError) as error:
         return complain(error)

@@ -1,0 +1,1 @@
+"""The benchmark: problems x solvers x seeds, evaluations counted from outside the solvers."""

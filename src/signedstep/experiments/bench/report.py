@@ -1,0 +1,132 @@
+"""What comes of the benchmark's runs: tables on the terminal, and a page, figures and CSV files in a folder."""
+
+import csv
+import io
+from collections import Counter
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+
+from signedstep.experiments.bench import figures
+from signedstep.experiments.bench.problems import FAMILIES
+from signedstep.experiments.bench.results import Results, losses, results
+from signedstep.experiments.bench.runs import BenchOutcome
+from signedstep.experiments.bench.solvers import solver
+from signedstep.experiments.bench.tables import (
+    Grid,
+    checkpoints,
+    endings,
+    label,
+    problem_table,
+    solved_tables,
+    win_tables,
+)
+from signedstep.experiments.output import Draw, pictures, write_text
+from signedstep.experiments.page import templates
+from signedstep.experiments.style import stroke
+
+TITLE = "Our methods next to their peers"
+
+
+def show(outcomes: Sequence[BenchOutcome], first: str, details: bool, console: Console) -> None:
+    """Print all tables."""
+    found = results(outcomes)
+    tables = [*win_tables(found, first), *solved_tables(found), endings(outcomes)]
+    for grid in [*tables, problem_table(found, first)] if details else tables:
+        console.print(_table(grid))
+
+
+def write(outcomes: Sequence[BenchOutcome], first: str, folder: Path, command: str) -> Path:
+    """Write bench.html, figures/ and tables/ into a folder and return the page."""
+    found = results(outcomes)
+    shown: dict[str, Draw] = {
+        "wins": lambda theme: figures.wins(found, first, theme),
+        "profiles": lambda theme: figures.profiles(found, theme),
+        "targets": lambda theme: figures.targets(found, theme),
+    }
+    if len(found.families) > 1:
+        for family in found.families:
+            shown[f"profiles-{family}"] = partial(figures.profiles, found.of(family))
+    grids = {"wins": win_tables(found, first), "solved": solved_tables(found), "endings": [endings(outcomes)]}
+    details = problem_table(found, first)
+    for name, tables in {**grids, "problems": [details]}.items():
+        write_text(folder / "tables" / f"{name}.csv", _csv(tables))
+    write_text(folder / "tables" / "losses.csv", _losses(found))
+    page = (
+        templates()
+        .get_template("bench.html.jinja")
+        .render(
+            title=TITLE,
+            command=command,
+            written=datetime.now(UTC).strftime("%d %B %Y, %H:%M UTC"),
+            first=label(first),
+            pictures=pictures(shown, folder / "figures"),
+            families={name: FAMILIES[name].text for name in found.families},
+            grids=grids,
+            details=details,
+            facts=_facts(outcomes),
+            methods=[_method(name) for name in dict.fromkeys(outcome.run.solver for outcome in outcomes)],
+        )
+    )
+    return write_text(folder / "bench.html", page)
+
+
+def _method(name: str) -> dict[str, Any]:
+    return {"label": label(name), "name": name, "text": solver(name).text, "colour": stroke(name).colour}
+
+
+def _facts(outcomes: Sequence[BenchOutcome]) -> dict[str, str]:
+    """How it was run, in words."""
+    runs = [outcome.run for outcome in outcomes]
+    versions: dict[str, None] = {}
+    for outcome in outcomes:
+        versions |= dict.fromkeys(f"{name} {version}" for name, version in outcome.environment.items())
+    problems = Counter(name.partition("/")[0] for name in {run.problem for run in runs})
+    return {
+        "Runs": f"{len(runs)}, of which {sum(not outcome.finished for outcome in outcomes)} did not finish",
+        "Problems": ", ".join(f"{count} {family}" for family, count in sorted(problems.items())),
+        "Starts": ", ".join(str(seed) for seed in sorted({run.seed for run in runs})),
+        "Evaluations": ", ".join(str(evals) for evals in sorted({run.evals for run in runs})),
+        "Memory": ", ".join(f"m = {memory}" for memory in sorted({run.memory for run in runs})),
+        "Precision": ", ".join(sorted({run.dtype for run in runs})),
+        "Versions": ", ".join(versions),
+    }
+
+
+def _csv(tables: Sequence[Grid]) -> str:
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    writer.writerow(["table", *tables[0].head])
+    for grid in tables:
+        writer.writerows([grid.title, *row] for row in grid.rows)
+    return out.getvalue()
+
+
+def _losses(found: Results) -> str:
+    """Every run: its loss at the checkpoints, unrounded, and what it took."""
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    counts = checkpoints(found.budget)
+    head = ("problem", "solver", "seed", "unknowns", *(f"f at {count}" for count in counts), "lowest f", "evaluations")
+    writer.writerow([*head, "iterations", "seconds", "seconds inside", "kind", "ended"])
+    for problem, by_solver in found.outcomes.items():
+        for runs in by_solver.values():
+            at = [losses(runs, count) for count in [*counts, 10**9]]
+            for seed, run in runs.items():
+                values = (*(column[seed] for column in at), run.evals, run.iterations, run.seconds, run.inside)
+                writer.writerow([problem, run.run.solver, seed, run.unknowns, *values, run.kind, run.ended])
+    return out.getvalue()
+
+
+def _table(grid: Grid) -> Table:
+    table = Table(title=grid.title, caption=grid.note or None, title_justify="left", caption_justify="left")
+    for place, head in enumerate(grid.head):
+        table.add_column(head, justify="left" if place == 0 else "right")
+    for row in grid.rows:
+        table.add_row(*row)
+    return table

@@ -1,0 +1,73 @@
+"""Outcomes of the benchmark in order: by problem, solver and seed, with Adam's rates merged into its best."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from signedstep.experiments.bench.runs import ABSENT, BenchOutcome
+from signedstep.experiments.stats import median
+
+ADAM = "adam-best"
+"""The column of Adam with the rate that is best on the problem: the lowest median loss at the end of the budget."""
+
+BySeed = dict[int, BenchOutcome]
+
+
+@dataclass(frozen=True)
+class Results:
+    """What every solver made of every problem."""
+
+    outcomes: dict[str, dict[str, BySeed]]
+    """By problem, then by solver; runs that were not tried are not in it."""
+
+    @property
+    def solvers(self) -> list[str]:
+        """All solvers that were tried anywhere."""
+        return list(dict.fromkeys(solver for found in self.outcomes.values() for solver in found))
+
+    @property
+    def families(self) -> list[str]:
+        return list(dict.fromkeys(name.partition("/")[0] for name in self.outcomes))
+
+    @property
+    def budget(self) -> int:
+        """Evaluations that every run was allowed."""
+        runs = [runs for found in self.outcomes.values() for runs in found.values()]
+        return min((outcome.run.evals for by_seed in runs for outcome in by_seed.values()), default=0)
+
+    def of(self, family: str) -> "Results":
+        """Those of one family."""
+        return Results({name: found for name, found in self.outcomes.items() if name.partition("/")[0] == family})
+
+    def runs(self, solver: str) -> list[BenchOutcome]:
+        """All runs of one solver."""
+        return [outcome for found in self.outcomes.values() for outcome in found.get(solver, {}).values()]
+
+
+def results(outcomes: Sequence[BenchOutcome]) -> Results:
+    """Put outcomes in order."""
+    found: dict[str, dict[str, BySeed]] = {}
+    for outcome in outcomes:
+        by_solver = found.setdefault(outcome.run.problem, {})
+        if outcome.kind != ABSENT:
+            by_solver.setdefault(outcome.run.solver, {})[outcome.run.seed] = outcome
+    return Results({problem: _with_best_adam(by_solver) for problem, by_solver in found.items()})
+
+
+def losses(runs: BySeed, evals: int) -> dict[int, float]:
+    """The lowest value of each seed after so many evaluations."""
+    return {seed: outcome.trace.at_evals(evals) for seed, outcome in runs.items()}
+
+
+def start(by_solver: dict[str, BySeed]) -> float:
+    """The value at the start of a problem, the same for all solvers; of several seeds the median."""
+    return median([outcome.trace.f[0] for outcome in next(iter(by_solver.values())).values() if outcome.trace.f])
+
+
+def _with_best_adam(by_solver: dict[str, BySeed]) -> dict[str, BySeed]:
+    rates = {name: runs for name, runs in by_solver.items() if name.startswith("adam-")}
+    others = {name: runs for name, runs in by_solver.items() if name not in rates}
+    if not rates:
+        return others
+    last = {name: median([outcome.trace.at_evals(outcome.run.evals) for outcome in runs.values()])
+            for name, runs in rates.items()}  # fmt: skip
+    return {**others, ADAM: rates[min(last, key=lambda name: last[name])]}

@@ -1,0 +1,144 @@
+"""`signedstep bench`: problems x solvers x seeds, evaluations counted from outside; a second call goes on."""
+
+import argparse
+import math
+import warnings
+from collections.abc import Sequence
+from pathlib import Path
+
+from signedstep.experiments.bench.problems import (
+    FAMILIES,
+    HALVES,
+    TRAINING,
+    BenchProblem,
+    chosen,
+    package_missing,
+    unavailable,
+)
+from signedstep.experiments.bench.runs import BenchOutcome, BenchRun
+from signedstep.experiments.bench.solvers import DEFAULT, PEERS, missing, solver
+from signedstep.experiments.commands.common import INTERRUPTED, complain, count, place_of, positive
+
+BRINGS = "pip install 'signedstep\\[bench]' brings it"
+
+WIDTH = 180
+
+
+def add(commands) -> None:
+    """Declare the command."""
+    parser = commands.add_parser("bench", help="our methods next to their peers, on many problems", description=__doc__)
+    option = parser.add_argument
+    option("--half", choices=(*HALVES, "all"), default="dev", help="of the problems (%(default)s)")
+    option("--family", default=",".join(TRAINING), metavar="NAMES", help=f"of {','.join(FAMILIES)} (%(default)s)")
+    option("--solvers", nargs="+", default=DEFAULT, metavar="NAME", help="methods of ours, also with options as in "
+           f"lsr1/flip:floor=1e-8,c2=0.5; peers {', '.join(PEERS)} ({' '.join(DEFAULT)})")  # fmt: skip
+    option("--first", metavar="NAME", help="the solver that is compared with the others (the first of --solvers)")
+    option(
+        "--seeds", type=count, default=3, metavar="N", help="starts for every problem that has several (%(default)s)"
+    )
+    option("--budget", type=count, metavar="N", help="evaluations of a run (1000)")
+    option("--memory", type=count, metavar="M", help="pairs of limited-memory methods (20)")
+    option("--time-limit", type=positive, default=300.0, metavar="S", help="seconds of a run (%(default)g)")
+    option("--dtype", choices=("float64", "float32"), default="float64", help="(%(default)s)")
+    option("--only", metavar="TEXT", help="problems whose name contains this")
+    option("--details", action="store_true", help="print every problem")
+    option("--no-report", dest="report", action="store_false", help="print tables only, write no page and no figures")
+    option("--jobs", type=count, metavar="N", help="processes of one thread each (as many as there are cores)")
+    option("--dask", metavar="ADDRESS", help="run on this Dask cluster instead, whose workers see the same files")
+    option("--data-dir", type=Path, metavar="FOLDER", help="a folder with files of the data sets (or SIGNEDSTEP_DATA)")
+    option("--results", type=Path, default=Path("results/bench"), metavar="FOLDER", help="runs, tables (%(default)s)")
+    parser.set_defaults(run=run)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    from rich.console import Console
+
+    place, console = place_of(arguments), Console()
+    if not console.is_terminal:
+        console = Console(width=WIDTH)  # tables in files need not fit a screen
+    try:
+        problems = _problems(arguments)
+        solvers = [solver(name) for name in _listed(arguments.solvers)]
+    except ValueError as error:
+        return complain(error)
+    for family in dict.fromkeys(problem.family for problem in problems):
+        if package := package_missing(family):
+            console.print(f"{family} is left out: it needs {package}; {BRINGS}.", highlight=False)
+            problems = [problem for problem in problems if problem.family != family]
+    absent = unavailable(problems, place)
+    if absent:
+        sets = sorted({str(problem.data) for problem in absent})
+        console.print(f"{len(absent)} problems are left out: their data sets {', '.join(sets)} are not here "
+                      "(`signedstep data fetch NAME` gets a set).", highlight=False)  # fmt: skip
+    for found in solvers:
+        if package := missing(found):
+            console.print(f"{found.name} is not tried: it needs {package}; {BRINGS}.", highlight=False)
+    runs = _runs(arguments, [problem for problem in problems if problem not in absent], [s.name for s in solvers])
+    if not runs:
+        return complain("no problem is left")
+    try:
+        return _carry_out(arguments, runs, solvers[0].name, console)
+    except ConnectionError as error:
+        return complain(error)
+    except KeyboardInterrupt:
+        console.print("Interrupted. Finished runs are kept; the same command goes on from there.")
+        return INTERRUPTED
+
+
+def _listed(words: Sequence[str]) -> list[str]:
+    return list(dict.fromkeys(words))
+
+
+def _problems(arguments: argparse.Namespace) -> list[BenchProblem]:
+    families = arguments.family.split(",")
+    for name in families:
+        if name not in FAMILIES:
+            raise ValueError(f"--family must be names of {', '.join(FAMILIES)}, got {name!r}")
+    found = chosen(families, arguments.half)
+    return [problem for problem in found if not arguments.only or arguments.only in problem.name]
+
+
+def _runs(arguments: argparse.Namespace, problems: Sequence[BenchProblem], solvers: Sequence[str]) -> list[BenchRun]:
+    from signedstep.experiments.bench.execute import fingerprint
+
+    return [
+        BenchRun(
+            problem=problem.name,
+            solver=name,
+            seed=seed,
+            evals=arguments.budget or FAMILIES[problem.family].evals,
+            seconds=arguments.time_limit,
+            memory=arguments.memory or FAMILIES[problem.family].memory,
+            dtype=arguments.dtype,
+            code=fingerprint(problem.family, name),
+        )
+        for problem in problems
+        for name in solvers
+        for seed in range(arguments.seeds if problem.seeded else 1)
+    ]
+
+
+def _carry_out(arguments: argparse.Namespace, runs: list[BenchRun], first: str, console) -> int:
+    from signedstep.experiments.bench.execute import execute_bench, expected_seconds
+    from signedstep.experiments.bench.report import show, write
+    from signedstep.experiments.schedule import here, on_dask
+    from signedstep.experiments.session import outcomes_of
+    from signedstep.experiments.store import Store
+
+    backend = on_dask(arguments.dask, execute_bench) if arguments.dask else here(arguments.jobs, execute_bench)
+    store: Store[BenchOutcome] = Store(arguments.results / "runs", BenchOutcome)
+    with warnings.catch_warnings():
+        # code changes all the time while a method is developed: what is run again is counted, not listed
+        warnings.filterwarnings("ignore", message=".*is of another budget or network", category=UserWarning)
+        outcomes = outcomes_of(runs, store, backend, place_of(arguments), expected_seconds, console, _told)
+    first = arguments.first or first
+    show(outcomes, first, arguments.details, console)
+    if arguments.report:
+        page = write(outcomes, first, arguments.results / "report", arguments.command_line)
+        console.print(f"Report: {page}", soft_wrap=True, highlight=False)
+    return 0
+
+
+def _told(outcome: BenchOutcome) -> str:
+    lowest = outcome.trace.f[-1] if outcome.trace.f else math.inf
+    return f"{lowest:.6g} after {outcome.evals} evaluations, {outcome.seconds:.2f} s, {outcome.kind}"

@@ -1,0 +1,99 @@
+"""`signedstep bench` from the command line to its tables."""
+
+import pytest
+
+from signedstep.cli import main
+from signedstep.experiments.bench.runs import BenchOutcome
+from signedstep.experiments.store import Store
+
+TINY = [
+    "bench",
+    "--family",
+    "factorisation,classical",
+    "--only",
+    "40x30",
+    "--half",
+    "all",
+    "--seeds",
+    "2",
+    "--jobs",
+    "1",
+]
+SOLVERS = ["--solvers", "auto", "torch-lbfgs", "scipy-lbfgsb", "scipy-bfgs"]
+
+
+def status(*words):
+    """The exit status of a command line, also of one that the parser refuses."""
+    try:
+        return main([str(word) for word in words])
+    except SystemExit as stopped:
+        return stopped.code
+
+
+@pytest.fixture(autouse=True)
+def _wide(monkeypatch):
+    monkeypatch.setenv("COLUMNS", "250")
+
+
+def test_it_runs_prints_tables_and_does_nothing_the_second_time(tmp_path, capsys):
+    words = [*TINY, *SOLVERS, "--budget", "60", "--results", tmp_path]
+    assert status(*words) == 0
+    said = capsys.readouterr().out
+    assert "8 runs, 0 of them done before." in said
+    for text in ("torch L-BFGS", "SciPy BFGS", "lower at 50", "runs at 60", "evals / iteration"):
+        assert text in said
+    outcomes = Store(tmp_path / "runs", BenchOutcome).outcomes()
+    assert len(outcomes) == 8
+    assert all(outcome.evals <= 60 for outcome in outcomes)
+    assert status(*words) == 0
+    again = capsys.readouterr().out
+    assert "8 runs, 8 of them done before." in again
+    assert again.partition("auto against")[2] == said.partition("auto against")[2]
+
+
+def test_a_changed_budget_or_code_runs_again_and_one_missing_file_only_that(tmp_path, capsys, monkeypatch):
+    words = [*TINY, *SOLVERS, "--results", tmp_path]
+    assert status(*words, "--budget", "20") == 0
+    assert status(*words, "--budget", "25") == 0
+    assert "8 runs, 0 of them done before." in capsys.readouterr().out.partition("auto against")[2]
+    next(tmp_path.rglob("torch-lbfgs-seed1.json")).unlink()
+    assert status(*words, "--budget", "25") == 0
+    assert "8 runs, 7 of them done before." in capsys.readouterr().out
+    from signedstep.experiments.bench import execute
+
+    real = execute.fingerprint
+    monkeypatch.setattr(execute, "fingerprint", lambda family, name: real(family, name) + "x" * (name == "auto"))
+    assert status(*words, "--budget", "25") == 0
+    assert "8 runs, 6 of them done before." in capsys.readouterr().out, "our code has changed, the peers' has not"
+
+
+@pytest.mark.parametrize(
+    ("words", "text"),
+    [
+        (["--family", "nosuch"], "--family must be names of networks, "),
+        (["--solvers", "nosuch"], "nosuch"),
+        (["--only", "nosuch"], "no problem is left"),
+        (["--half", "third"], "invalid choice"),
+        (["--budget", "0"], "must be a whole number"),
+    ],
+)
+def test_a_wrong_question_is_refused(words, text, tmp_path, capsys):
+    assert status("bench", *words, "--results", tmp_path) == 2
+    assert text in capsys.readouterr().err
+
+
+def test_problems_without_data_are_left_out_and_said(tmp_path, capsys, monkeypatch):
+    monkeypatch.setenv("SIGNEDSTEP_DATA", str(tmp_path))
+    words = ["--family", "logistic", "--half", "all", "--seeds", "1", "--budget", "5", "--jobs", "1"]
+    assert status("bench", *words, "--solvers", "lbfgs", "torch-lbfgs", "--results", tmp_path / "results") == 0
+    said = capsys.readouterr().out
+    assert "a1a, colon-cancer" in said
+    assert "4 runs" in said, "heart and breast_cancer"
+
+
+def test_float32_and_side_by_side(tmp_path, capsys):
+    words = [*TINY[:-2], "--jobs", "2", "--budget", "30", "--dtype", "float32", "--results", tmp_path]
+    assert status(*words, "--solvers", "lbfgs", "scipy-lbfgsb") == 0
+    outcomes = Store(tmp_path / "runs", BenchOutcome).outcomes()
+    assert {outcome.run.dtype for outcome in outcomes} == {"float32"}
+    assert len(outcomes) == 4

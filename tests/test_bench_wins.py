@@ -1,0 +1,108 @@
+"""The statistics of the benchmark on hand-made outcomes."""
+
+import math
+
+import pytest
+
+from bench_outcomes import at, outcome
+from signedstep.experiments.bench.results import ADAM, results
+from signedstep.experiments.bench.runs import ABSENT, CRASHED
+from signedstep.experiments.bench.tables import checkpoints, endings, problem_table, win_tables
+from signedstep.experiments.bench.wins import bootstrap, duel, result, time_to_match
+
+
+@pytest.mark.parametrize(
+    ("a", "b", "won"),
+    [
+        (1.0, 2.0, 1.0),
+        (2.0, 1.0, 0.0),
+        (1.0, 1.0, 0.5),
+        (1.0, 1.0 + 1e-7, 0.5),
+        (1.0, 1.0 + 1e-5, 1.0),
+        (1e-12, 1e-20, 0.5),
+        (1e-8, 1e-20, 0.0),
+        (math.inf, 1.0, 0.0),
+        (1.0, math.inf, 1.0),
+        (math.inf, math.inf, 0.5),
+        (-2.0, -1.0, 1.0),
+    ],
+)
+def test_who_is_lower(a, b, won):
+    assert result(a, b, nothing=1e-9) == won
+
+
+def test_medians_over_seeds_decide_problems_and_pairs_decide_runs():
+    found = results(
+        [at("ours", 0.5, f, seed=seed) for seed, f in enumerate((0.1, 0.2, 0.9))]
+        + [at("peer", 0.5, f, seed=seed) for seed, f in enumerate((0.2, 0.3, 0.1))]
+        + [at("ours", 0.5, 0.4, problem="networks/b"), at("peer", 0.4, 0.2, problem="networks/b")]
+    )
+    at_200 = duel(found, "ours", "peer", 200)
+    assert at_200.medians == {"networks/a": 0.5, "networks/b": 0.0}  # 0.2 each
+    assert at_200.runs == {"networks/a": [1.0, 1.0, 0.0], "networks/b": [0.0]}
+    assert (at_200.rate, at_200.run_rate) == (0.25, 0.5)
+    assert at_200.ratios["networks/b"] == pytest.approx(2)
+    assert at_200.worst == (pytest.approx(2), "networks/b")
+    at_50 = duel(found, "ours", "peer", 50)
+    assert at_50.medians == {"networks/a": 0.5, "networks/b": 0.0}
+    assert duel(found, "peer", "ours", 200).worst == (1.0, "")
+
+
+def test_time_to_match_is_relative_to_the_peers_own_evaluations():
+    ours = outcome("ours", [(1, 1.0), (30, 0.5), (60, 0.2), (90, 0.1)])
+    peer = outcome("peer", [(1, 1.0), (100, 0.5), (120, 0.15), (400, 0.01)])
+    found = results([ours, peer])
+    assert time_to_match(found, "ours", "peer", 200) == {"networks/a": 90 / 120}
+    assert time_to_match(found, "ours", "peer", 110) == {"networks/a": 30 / 100}
+    assert time_to_match(found, "ours", "peer", 1000) == {"networks/a": math.inf}
+
+
+def test_bootstrap_intervals_hold_the_mean_and_draw_whole_groups():
+    assert bootstrap([[1.0]] * 9) == (1.0, 1.0)
+    low, high = bootstrap([[1.0]] * 30 + [[0.0]] * 10)
+    assert low < 0.75 < high
+    assert (low, high) == (pytest.approx(0.61, abs=0.03), pytest.approx(0.88, abs=0.03)), (
+        "0.75 +- 1.96 sqrt(.75 .25/40)"
+    )
+    grouped = bootstrap([[1.0] * 3] * 10 + [[0.0] * 3] * 10)
+    alone = bootstrap([[1.0]] * 30 + [[0.0]] * 30)
+    assert grouped[1] - grouped[0] > 1.4 * (alone[1] - alone[0]), "runs of one problem are not independent"
+    assert all(map(math.isnan, bootstrap([])))
+
+
+def test_adam_is_its_best_rate_on_each_problem():
+    found = results([at("adam-0.1", 0.5, 0.4, 0.3), at("adam-0.001", 0.9, 0.8, 0.2), at("ours", 0.1, 0.1, 0.1)])
+    assert set(found.solvers) == {"ours", ADAM}
+    assert found.runs(ADAM)[0].run.solver == "adam-0.001"
+
+
+def test_tables_say_who_won_who_crashed_and_who_was_not_tried():
+    outcomes = [
+        at("auto", 0.1, 0.05, 0.01),
+        at("torch-lbfgs", 0.2, 0.04, 0.01, kind=CRASHED, ended="IndexError: oops", iterations=None),
+        outcome("scipy-bfgs", [], kind=ABSENT, ended="Matrices too large", evals=0, iterations=None, seconds=0.0),
+    ]
+    found = results(outcomes)
+    (wins,) = win_tables(found, "auto")
+    (row,) = wins.rows
+    cells = dict(zip(wins.head, row, strict=True))
+    assert cells["peer"] == "torch L-BFGS"
+    assert cells["lower at 50"] == "100% [100, 100]"
+    assert cells["lower at 200"] == "0% [0, 0]"
+    assert cells["lower at 1000"] == "50% [50, 50]"
+    assert cells["worst at 200"] == "1.25 networks/a"
+    assert cells["to match 200"] == "500%"
+    table = endings(outcomes)
+    crashed, absent = (dict(zip(table.head, row, strict=True)) for row in table.rows[1:])
+    assert (crashed["crashed"], crashed["most frequent other endings"]) == ("1", "1 x IndexError: oops")
+    assert (absent["not tried"], absent["most frequent other endings"]) == ("1", "1 x Matrices too large")
+    first = dict(zip(table.head, table.rows[0], strict=True))
+    assert (first["evals / iteration"], first["ms outside"]) == ("1.998", "6.000")
+    details = problem_table(found, "auto")
+    assert details.rows == [["networks/a", "0.5", "1.25", "1"]]
+
+
+def test_solvers_are_compared_at_the_budget_too():
+    assert checkpoints(1000) == [50, 200, 1000]
+    assert checkpoints(500) == [50, 200, 500]
+    assert checkpoints(20) == [20]
