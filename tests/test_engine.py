@@ -27,7 +27,7 @@ GLOBAL = [
     *(
         name
         for name in METHODS
-        if name not in ("sr1/wolfe", "lsr1/wolfe", "newton/wolfe") and not name.startswith("gd/")
+        if name not in ("sr1/wolfe", "lsr1/wolfe", "newton/wolfe", "newton-cg/wolfe") and not name.startswith("gd/")
     ),
 ]
 """The methods with a promise to converge from every point; on multiples of the identity all rules are one."""

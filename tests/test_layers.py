@@ -8,9 +8,9 @@ import pytest
 SOURCE = Path(__file__).parent.parent / "src" / "signedstep"
 LAYERS = [
     {"status", "space", "checks"},
-    {"history", "spectrum", "secular", "interpolate"},
+    {"history", "spectrum", "secular", "steihaug", "interpolate"},
     {"linesearch", "objective", "flat"},
-    {"closure", "curvature"},
+    {"arrays", "closure", "curvature"},
     {"globalization"},
     {"region"},
     {"engine"},

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from signedstep.flat import Flat
-from signedstep.objective import Point, scalar
+from signedstep.objective import Point, Product, differentiated, scalar
 
 
 class ClosureObjective:
@@ -24,12 +24,8 @@ class ClosureObjective:
         self._like: Tensor | None = None
 
     def __call__(self, x: Tensor) -> Point:
-        self.newest = None
-        self.flat.write(x)
-        self.flat.clear_grads()
         with torch.enable_grad():
-            returned = self.closure()
-            loss, aux = returned if isinstance(returned, tuple) and len(returned) == 2 else (returned, None)
+            loss, aux = self._called(x)
             f = scalar(loss, "the closure")
             if isinstance(loss, Tensor) and (self._like is None or math.isfinite(f)):
                 self._like = loss.detach()
@@ -40,6 +36,32 @@ class ClosureObjective:
             g.neg_()
         self.newest = g
         return Point(x, self.sign * f, g, aux)
+
+    def hvp(self, at: Point) -> Product:
+        """Products with the Hessian by a second backward pass, through the loss of one more call of the closure."""
+        with torch.enable_grad():
+            loss, _ = self._called(at.x)
+            if self.flat.has_grads() or not (isinstance(loss, Tensor) and loss.requires_grad):
+                raise RuntimeError(
+                    "products with the Hessian need a closure that only returns the loss, without calling backward() "
+                    "or item(): that frees the graph, which has to be differentiated a second time"
+                )
+            params = self.flat.params
+            g = torch.autograd.grad(loss, params, create_graph=True, allow_unused=True, materialize_grads=True)
+
+        def product(v: Tensor) -> Tensor:
+            Hv = self.flat.gathered(differentiated(list(g), params, self.flat.shaped(v)))
+            return Hv.neg_() if self.sign < 0 else Hv
+
+        return product
+
+    def _called(self, x: Tensor) -> tuple[Any, Any]:
+        """The loss at x, and what else the closure returns; the parameters are left there without gradients."""
+        self.newest = None
+        self.flat.write(x)
+        self.flat.clear_grads()
+        returned = self.closure()
+        return returned if isinstance(returned, tuple) and len(returned) == 2 else (returned, None)
 
     def leave_at(self, at: Point) -> None:
         """Leave parameters and gradients at a point that has been evaluated."""

@@ -21,12 +21,13 @@ from signedstep.curvature import (
     Exact,
     Gamma,
     Identity,
+    NewtonCG,
     SSBroyden,
 )
 from signedstep.engine import ON_FAILURE
 from signedstep.globalization import Globalization, Modified, ModifiedDense, Raw
 from signedstep.linesearch import CURVATURE_CONDITIONS, Armijo, Signed, Wolfe
-from signedstep.region import Cubic, TrustRegion
+from signedstep.region import Cubic, Steihaug, TrustRegion
 from signedstep.space import Space
 
 
@@ -42,18 +43,21 @@ class Settings:
     condition: str = "strong"
     max_linesearch: int = 30
     beta: str = "pr+"
+    krylov_size: int = 50
+    krylov_tol: float | None = None
     delta: float | None = None
     on_failure: str | None = None
 
     def __post_init__(self) -> None:
         check_count("history_size", self.history_size, least=1)
         check_count("max_linesearch", self.max_linesearch, least=1)
+        check_count("krylov_size", self.krylov_size, least=1)
         check_fraction("c1", self.c1)
         check_choice("beta", self.beta, BETAS)
         check_choice("condition", self.condition, (*CURVATURE_CONDITIONS, "armijo"))
         if self.on_failure is not None:
             check_choice("on_failure", self.on_failure, ON_FAILURE)
-        for name in ("c2", "floor", "delta"):
+        for name in ("c2", "floor", "krylov_tol", "delta"):
             if getattr(self, name) is not None:
                 check_fraction(name, getattr(self, name))
 
@@ -70,6 +74,7 @@ class Model(NamedTuple):
     no_spectrum: str = ""
     """Why it has no spectrum; globalizations that need one are refused with these words."""
     needs_hessian: bool = False
+    needs_products: bool = False
 
 
 class Strategy(NamedTuple):
@@ -124,6 +129,14 @@ CURVATURES: dict[str, Model] = {
     "newton": Model(
         "the exact Hessian", lambda o, gamma, space: Exact(), "trust", "identity", 1e-14, needs_hessian=True
     ),
+    "newton-cg": Model(
+        "the Hessian, by its products with vectors",
+        lambda o, gamma, space: NewtonCG(space, int(o.krylov_size), o.krylov_tol),
+        "trust",
+        "identity",
+        1e-14,
+        needs_products=True,
+    ),
 }
 
 GLOBALIZATIONS: dict[str, Strategy] = {
@@ -156,6 +169,10 @@ GLOBALIZATIONS: dict[str, Strategy] = {
     "trust": Strategy(
         "the least of the model within a radius that follows its success",
         lambda floor, search, delta, space: TrustRegion(space, search.c1, search.rounding, search.max_evals),
+    ),
+    "steihaug": Strategy(
+        "conjugate gradients on the model up to a radius or to negative curvature",
+        lambda floor, search, delta, space: Steihaug(space, search.c1, search.rounding, search.max_evals),
     ),
     "cubic": Strategy(
         "the least of the model with a cubic term that follows its success",
@@ -220,6 +237,11 @@ def full_name(name: str | None, n: int, history_size: int) -> str:
 def needs_hessian(name: str) -> bool:
     """Whether a method, by its full name, evaluates Hessians."""
     return CURVATURES[name.partition("/")[0]].needs_hessian
+
+
+def needs_products(name: str) -> bool:
+    """Whether a method, by its full name, multiplies Hessians with vectors."""
+    return CURVATURES[name.partition("/")[0]].needs_products
 
 
 def _search(settings: Settings, c2: float, rounding: float) -> Armijo | Wolfe:

@@ -12,11 +12,12 @@ import torch
 from scipy.optimize import OptimizeResult, OptimizeWarning
 from torch import Tensor
 
+from signedstep.arrays import NumpyObjective
 from signedstep.checks import check_count
 from signedstep.engine import Engine, Tolerances
 from signedstep.history import History
-from signedstep.methods import Settings, build, full_name, needs_hessian
-from signedstep.objective import NumpyObjective, TorchObjective
+from signedstep.methods import Settings, build, full_name, needs_hessian, needs_products
+from signedstep.objective import TorchObjective
 from signedstep.space import Space
 from signedstep.status import Status
 
@@ -59,7 +60,8 @@ def minimize(
         The Hessian, `hess(x, *args)`, for newton. None: autograd for tensors; for arrays, differences of the gradient,
         which must be given. Other methods warn that they do not use it.
     hessp : callable
-        Accepted for SciPy's sake; none of the current methods uses it, and giving one warns.
+        The Hessian times a vector, `hessp(x, p, *args)`, for newton-cg, which also takes `hess`. None: autograd for
+        tensors; for arrays, a difference of the gradient, which must be given. Other methods warn.
     tol : float
         Short for `options={"gtol": tol}`.
     callback : callable
@@ -74,6 +76,8 @@ def minimize(
         c1, c2, condition, max_linesearch: of the line search; condition is "strong", "weak" or "paper" (the Wolfe
         conditions with that curvature condition) or "armijo" (sufficient decrease only). c2 is 0.9, for cg 0.1.
         beta: of cg, "fr" (Fletcher-Reeves), "pr+" (Polak-Ribiere+), "hs" (Hestenes-Stiefel) or "dy" (Dai-Yuan).
+        krylov_size, krylov_tol: of newton-cg, most vectors of its Krylov space, and thus products, an iteration (50),
+        and the relative residual that ends it (None: 0.1, less while the gradient falls fast).
         delta: smallest |cosine| between direction and gradient (paper, proposition 1).
         on_failure: "restart" or "stop" after a search that found nothing.
         disp: print a summary. return_all: keep all iterates in `allvecs`.
@@ -81,7 +85,7 @@ def minimize(
     Returns
     -------
     Result
-        x, fun, jac, nit, nfev, njev, nhev, success, status, message, history.
+        x, fun, jac, nit, nfev, njev, nhev, success, status, message, history. nhev counts Hessians, or products.
     """
     options = dict(options or {})
     if tol is not None:
@@ -93,13 +97,13 @@ def minimize(
     start, front = _start(x0)
     space = Space()
     parts = build(method, start, space, _pick(options, _SHAPE_OPTIONS))
-    if needs_hessian(parts.name):
-        _check_hessian(parts.name, hess, jac, isinstance(x0, Tensor))
-        _warn_unused(hessp=hessp)
-    else:
-        _warn_unused(hess=hess, hessp=hessp)
+    curved = {"hess": hess, "hessp": hessp}
+    used = {"hess": needs_hessian(parts.name) or needs_products(parts.name), "hessp": needs_products(parts.name)}
+    if any(used.values()):
+        _check_second(parts.name, {k: v for k, v in curved.items() if used[k]}, jac, isinstance(x0, Tensor))
+    _warn_unused(**{k: v for k, v in curved.items() if not used[k]})
     make = TorchObjective if isinstance(x0, Tensor) else NumpyObjective
-    objective = make(fun, jac, args, front.shape, hess)
+    objective = make(fun, jac, args, front.shape, hess, hessp)
     tolerances = Tolerances(**_pick(options, _TOLERANCES))
     limits = _Limits(options.get("maxiter"), options.get("maxfun"), start.numel(), objective.cost)
     engine = Engine(
@@ -263,13 +267,18 @@ def _warn_unused(**given: Any) -> None:
             warnings.warn(f"{name} is not used by this method", OptimizeWarning, stacklevel=3)
 
 
-def _check_hessian(name: str, hess: Any, jac: Any, torch_front: bool) -> None:
-    if hess is not None and not callable(hess):
-        raise ValueError(f"hess must be callable or None, got {hess!r}")
-    if hess is None and torch_front and jac:
-        raise ValueError(f"{name!r} needs hess= where jac= is given: autograd is only used where it does both")
-    if hess is None and not torch_front and not (callable(jac) or jac is True):
-        raise ValueError(f"{name!r} needs hess=, or jac= (a callable or True) to take differences of")
+def _check_second(name: str, given: dict[str, Any], jac: Any, torch_front: bool) -> None:
+    """Whether there is a source of second derivatives: one of those given, autograd, or differences."""
+    for key, value in given.items():
+        if value is not None and not callable(value):
+            raise ValueError(f"{key} must be callable or None, got {value!r}")
+    if any(value is not None for value in given.values()):
+        return
+    wanted = " or ".join(f"{key}=" for key in reversed(given))
+    if torch_front and jac:
+        raise ValueError(f"{name!r} needs {wanted} where jac= is given: autograd is only used where it does both")
+    if not torch_front and not (callable(jac) or jac is True):
+        raise ValueError(f"{name!r} needs {wanted}, or jac= (a callable or True) to take differences of")
 
 
 def _check_callables(fun: Any, jac: Any, callback: Any, torch_front: bool) -> None:

@@ -6,6 +6,7 @@ from signedstep.curvature.dense import BFGS, SR1
 from signedstep.curvature.exact import Exact
 from signedstep.curvature.gamma import Gamma
 from signedstep.curvature.identity import Identity
+from signedstep.curvature.krylov import NewtonCG
 from signedstep.curvature.limited import LBFGS, LSR1
 from signedstep.curvature.selfscaled import SSBFGS, SSBroyden
 
@@ -21,5 +22,6 @@ __all__ = [
     "Exact",
     "Gamma",
     "Identity",
+    "NewtonCG",
     "SSBroyden",
 ]

@@ -52,7 +52,8 @@ class SecondOrder(Optimizer):
         evaluation at the start of a step. False (default) evaluates there again, so that a step may have a batch of
         its own: all of its losses and gradients, and so each pair (s, y), come from that batch.
     **options
-        gamma, floor, c1, c2, max_linesearch, beta, delta, on_failure: as in `signedstep.minimize`.
+        gamma, floor, c1, c2, max_linesearch, beta, krylov_size, krylov_tol, delta, on_failure: as in
+        `signedstep.minimize`.
 
     Attributes
     ----------
@@ -260,6 +261,7 @@ class SecondOrder(Optimizer):
         engine.objective = objective
         kept = objective.flat.holds(engine.at.x)
         if kept and rate and self._options["reuse"] and engine.status is Status.RUNNING:
+            engine.curvature.move(objective, engine.at)
             return engine, True
         engine.move(objective(engine.at.x if kept else start))
         return engine, False
