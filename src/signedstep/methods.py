@@ -12,6 +12,7 @@ from signedstep.checks import check_choice, check_count, check_fraction
 from signedstep.curvature import (
     BETAS,
     BFGS,
+    KFAC,
     LBFGS,
     LSR1,
     SR1,
@@ -20,7 +21,9 @@ from signedstep.curvature import (
     Curvature,
     Exact,
     Gamma,
+    GaussNewton,
     Identity,
+    Natural,
     NewtonCG,
     SSBroyden,
 )
@@ -45,6 +48,7 @@ class Settings:
     beta: str = "pr+"
     krylov_size: int = 50
     krylov_tol: float | None = None
+    fisher_samples: int = 0
     delta: float | None = None
     on_failure: str | None = None
 
@@ -52,6 +56,7 @@ class Settings:
         check_count("history_size", self.history_size, least=1)
         check_count("max_linesearch", self.max_linesearch, least=1)
         check_count("krylov_size", self.krylov_size, least=1)
+        check_count("fisher_samples", self.fisher_samples, least=0)
         check_fraction("c1", self.c1)
         check_choice("beta", self.beta, BETAS)
         check_choice("condition", self.condition, (*CURVATURE_CONDITIONS, "armijo"))
@@ -75,6 +80,8 @@ class Model(NamedTuple):
     """Why it has no spectrum; globalizations that need one are refused with these words."""
     needs_hessian: bool = False
     needs_products: bool = False
+    needs_parts: str = ""
+    """What it wants to see apart, where f alone is not enough: a `LeastSquares` or a `ModuleLoss`."""
 
 
 class Strategy(NamedTuple):
@@ -136,6 +143,30 @@ CURVATURES: dict[str, Model] = {
         "identity",
         1e-14,
         needs_products=True,
+    ),
+    "gauss-newton": Model(
+        "the generalised Gauss-Newton matrix, by its products",
+        lambda o, gamma, space: GaussNewton(space, int(o.krylov_size), o.krylov_tol),
+        "trust",
+        "identity",
+        1e-14,
+        needs_parts="residuals (signedstep.LeastSquares) or a module (signedstep.ModuleLoss)",
+    ),
+    "natural": Model(
+        "the Fisher information, by its products",
+        lambda o, gamma, space: Natural(space, int(o.krylov_size), o.krylov_tol, int(o.fisher_samples)),
+        "trust",
+        "identity",
+        1e-14,
+        needs_parts="residuals (signedstep.LeastSquares) or a module (signedstep.ModuleLoss)",
+    ),
+    "kfac": Model(
+        "the Fisher information as Kronecker products, one for each layer",
+        lambda o, gamma, space: KFAC(int(o.fisher_samples)),
+        "trust",
+        "identity",
+        1e-14,
+        needs_parts="a module (signedstep.ModuleLoss)",
     ),
 }
 
@@ -242,6 +273,11 @@ def needs_hessian(name: str) -> bool:
 def needs_products(name: str) -> bool:
     """Whether a method, by its full name, multiplies Hessians with vectors."""
     return CURVATURES[name.partition("/")[0]].needs_products
+
+
+def needs_parts(name: str) -> str:
+    """What a method, by its full name, needs to see of the objective beside values and derivatives."""
+    return CURVATURES[name.partition("/")[0]].needs_parts
 
 
 def _search(settings: Settings, c2: float, rounding: float) -> Armijo | Wolfe:

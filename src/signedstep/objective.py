@@ -8,6 +8,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from signedstep.kronecker import Known
+
 
 class Point(NamedTuple):
     """One evaluated point: a flat vector, its value and its gradient. Nobody writes into a point."""
@@ -44,6 +46,28 @@ class Curved(Objective, Protocol):
 
     def hvp(self, at: Point) -> Product:
         """Products with the Hessian at a point."""
+        ...
+
+
+@runtime_checkable
+class Squared(Objective, Protocol):
+    """An objective with a positive semidefinite stand-in for its Hessian: J'J of residuals, or J'(loss'')J."""
+
+    def gauss_newton(self, at: Point) -> Product:
+        """Products with the Gauss-Newton matrix at a point."""
+        ...
+
+    def fisher(self, at: Point, samples: int) -> Product:
+        """Products with the Fisher information at a point; of so many labels drawn at each example, 0: exactly."""
+        ...
+
+
+@runtime_checkable
+class Layered(Objective, Protocol):
+    """An objective whose Fisher information has Kronecker factors."""
+
+    def kronecker(self, at: Point, samples: int) -> Known:
+        """Eigenvalues and eigenvectors of KFAC at a point; `samples` as in `fisher`."""
         ...
 
 

@@ -6,13 +6,15 @@ from signedstep.curvature.dense import BFGS, SR1
 from signedstep.curvature.exact import Exact
 from signedstep.curvature.gamma import Gamma
 from signedstep.curvature.identity import Identity
-from signedstep.curvature.krylov import NewtonCG
+from signedstep.curvature.kfac import KFAC
+from signedstep.curvature.krylov import GaussNewton, Natural, NewtonCG
 from signedstep.curvature.limited import LBFGS, LSR1
 from signedstep.curvature.selfscaled import SSBFGS, SSBroyden
 
 __all__ = [
     "BETAS",
     "BFGS",
+    "KFAC",
     "LBFGS",
     "LSR1",
     "SR1",
@@ -21,7 +23,9 @@ __all__ = [
     "Curvature",
     "Exact",
     "Gamma",
+    "GaussNewton",
     "Identity",
+    "Natural",
     "NewtonCG",
     "SSBroyden",
 ]

@@ -12,7 +12,7 @@ from torch import Tensor
 from signedstep import spectrum as rules
 from signedstep.curvature.base import OVERFLOWS, Curvature, refusal_threshold
 from signedstep.curvature.lanczos import Subspace
-from signedstep.objective import Curved, Objective, Point, Product
+from signedstep.objective import Curved, Objective, Point, Product, Squared
 from signedstep.space import Space
 from signedstep.spectrum import Spectrum
 
@@ -83,7 +83,8 @@ class Krylov(Curvature):
         seen = self._around(g)
         if not (self.definite or self._looked):
             self._looked = True
-            self._look(seen)
+            if self._product is not None:
+                self._look(seen, self._product)
         return self._diagonalised(seen, g)
 
     def matrix(self) -> Tensor:
@@ -113,21 +114,21 @@ class Krylov(Curvature):
             self._start, self._looked = g, False
             self._seen = Subspace(self.space, g)
             try:
-                self._product = self.products(self.objective, self.at)
+                self._product = product = self.products(self.objective, self.at)
                 tolerance = self._forcing if self.tolerance is None else self.tolerance
-                self._seen.solve(self._product, g, tolerance, self.size)
+                self._seen.solve(product, g, tolerance, self.size)
             except OVERFLOWS:
                 self._seen.broken = True
         return self._seen
 
-    def _look(self, seen: Subspace) -> None:
+    def _look(self, seen: Subspace, product: Product) -> None:
         """Look for negative curvature that the gradient does not see."""
         start = self._probe
         if start is None:
             start = torch.randn(len(self.at.x), generator=torch.Generator().manual_seed(0)).to(self.at.x)
         near = seen.invariant or self._forcing < LOOSEST
         try:
-            seen.look(self._product, start, max(seen.k, 10) if near else 1 + seen.k // 4)
+            seen.look(product, start, max(seen.k, 10) if near else 1 + seen.k // 4)
         except OVERFLOWS:
             seen.broken = True
 
@@ -154,3 +155,31 @@ class NewtonCG(Krylov):
         if not isinstance(objective, Curved):
             raise TypeError("newton-cg needs an objective with products with its Hessian")
         return objective.hvp(at)
+
+
+class GaussNewton(Krylov):
+    """The generalised Gauss-Newton matrix (Schraudolph 2002), by its products: g lies in its range."""
+
+    definite = True
+
+    def products(self, objective: Objective, at: Point) -> Product:
+        return _squared(objective, "gauss-newton").gauss_newton(at)
+
+
+class Natural(Krylov):
+    """The Fisher information, by its products (Amari 1998), exact or from `samples` labels drawn at each example."""
+
+    definite = True
+
+    def __init__(self, space: Space, size: int, tolerance: float | None, samples: int):
+        super().__init__(space, size, tolerance)
+        self.samples = samples
+
+    def products(self, objective: Objective, at: Point) -> Product:
+        return _squared(objective, "natural").fisher(at, self.samples)
+
+
+def _squared(objective: Objective, name: str) -> Squared:
+    if not isinstance(objective, Squared):
+        raise TypeError(f"{name} needs residuals (signedstep.LeastSquares) or a module (signedstep.ModuleLoss)")
+    return objective
