@@ -15,6 +15,7 @@ import torch
 
 import signedstep
 from classical_problems import Problem, problems
+from signedstep.methods import needs_parts
 
 
 class BudgetSpentError(Exception):
@@ -124,6 +125,7 @@ def main() -> None:
     parser.add_argument("--beta", default="pr+", choices=["fr", "pr+", "hs", "dy"], help="of cg")
     parser.add_argument("--dtype", default="float64", choices=["float32", "float64"])
     default = [name for name in signedstep.methods() if "/" in name and not name.startswith("gd/")]
+    default = [name for name in default if not needs_parts(name)]
     parser.add_argument("--methods", nargs="+", default=["auto", "gd", *default])
     args = parser.parse_args()
 

@@ -8,9 +8,12 @@ import numpy as np
 
 import signedstep
 from signedstep import Result
+from signedstep.methods import needs_parts
 
-METHODS = [name for name in signedstep.methods() if not name.startswith("newton")]
-"""Those that need nothing but a function; newton has tests of its own."""
+FUNCTION_METHODS = [name for name in signedstep.methods() if name == "auto" or not needs_parts(name)]
+"""Those that take any function; the others need its residuals, or a module."""
+METHODS = [name for name in FUNCTION_METHODS if not name.startswith("newton")]
+"""Those that need nothing but a function; newton and newton-cg have tests of their own."""
 SOME_METHODS = ["auto", "gd", "bfgs", "sr1", "lbfgs", "lsr1", "lsr1/wolfe+-", "lsr1/damp"]
 START = np.array([-1.2, 1.0])
 
