@@ -18,10 +18,12 @@ from conftest import evaluated, indefinite, network, rosenbrock
 from signedstep.curvature import NewtonCG
 from signedstep.curvature.lanczos import Subspace
 from signedstep.engine import Engine, Tolerances
+from signedstep.globalization import Raw
 from signedstep.methods import build, globalizations
 from signedstep.objective import TorchObjective
 from signedstep.space import Space
 from signedstep.status import Status
+from test_engine import Negated
 from test_newton import SADDLE_START, rosenbrock_hessian, saddle
 
 ALL = [f"newton-cg/{how}" for how in globalizations("newton-cg")]
@@ -150,6 +152,27 @@ def test_a_small_space_still_gives_the_galerkin_direction():
         model.start(objective, at)
         p = -model.solve(at.g)
         assert float(p @ objective.hvp(at)(p)) == pytest.approx(-float(at.g @ p), rel=1e-9)
+
+
+@pytest.mark.parametrize("problem", ["network", "rosenbrock"])
+def test_negating_the_direction_negates_alpha_and_nothing_else(problem):
+    fun, x0 = network() if problem == "network" else (rosenbrock, torch.tensor([-1.2, 1.0] * 5, dtype=torch.float64))
+    engines = []
+    for how in (Raw, Negated):
+        parts = build("newton-cg/wolfe+-", x0, space := Space(), {})
+        objective = TorchObjective(fun, None, (), tuple(x0.shape))
+        way = how(parts.globalization.search, 1e-12, space)  # type: ignore[attr-defined]
+        engines.append(Engine(objective, objective(x0.clone()), parts.curvature, way, space, Tolerances(gtol=0)))
+    plain, negated = engines
+    signs = set()
+    for _ in range(25):
+        a, b = plain.step(), negated.step()
+        assert torch.equal(plain.at.x, negated.at.x)
+        assert (a.f, a.evals, a.alpha, a.cosine) == (b.f, b.evals, -b.alpha, -b.cosine)
+        signs.add(np.sign(a.alpha))
+        if plain.status is not Status.RUNNING:
+            break
+    assert problem == "rosenbrock" or -1 in signs, "some step was negative"
 
 
 # Saddles
