@@ -15,6 +15,7 @@ import torch
 
 import signedstep
 from signedstep.experiments.bench.problems.classical_functions import Problem, problems
+from signedstep.methods import needs_parts
 
 
 class EnoughError(BaseException):
@@ -50,6 +51,12 @@ class Counted:
         H = torch.autograd.functional.hessian(self.fun, leaf)
         return H.numpy().astype(x.dtype)  # type: ignore[union-attr]
 
+    def product(self, x: np.ndarray, v: np.ndarray) -> np.ndarray:
+        """The Hessian times a vector, for the methods that want no more of it."""
+        leaf, weights = torch.tensor(x, dtype=self.dtype), torch.tensor(v, dtype=self.dtype)
+        _, Hv = torch.autograd.functional.hvp(self.problem.fun, leaf, weights)
+        return Hv.numpy().astype(x.dtype)  # type: ignore[union-attr]
+
 
 Solver = Callable[[Counted, np.ndarray], None]
 
@@ -57,8 +64,9 @@ Solver = Callable[[Counted, np.ndarray], None]
 def ours(method: str, **options) -> Solver:
     def run(fun: Counted, x0: np.ndarray) -> None:
         options_ = {"gtol": 0, "maxfun": fun.budget, "maxiter": fun.budget, **options}
-        hess = fun.hessian if method.startswith("newton") else None
-        signedstep.minimize(fun, x0, method=method, jac=True, hess=hess, options=options_)
+        curvature = method.partition("/")[0]
+        second = {"newton": {"hess": fun.hessian}, "newton-cg": {"hessp": fun.product}}.get(curvature, {})
+        signedstep.minimize(fun, x0, method=method, jac=True, options=options_, **second)
 
     return run
 
@@ -70,13 +78,13 @@ def scipys(method: str, **options) -> Solver:
     return run
 
 
-def scipys_second_order(method: str, learned: bool = False, **options) -> Solver:
-    """SciPy's methods that want a Hessian, the exact one or SciPy's own SR1."""
+def scipys_second_order(method: str, source: str = "hess", **options) -> Solver:
+    """SciPy's methods that want a Hessian: the exact one, its products, or SciPy's own SR1."""
 
     def run(fun: Counted, x0: np.ndarray) -> None:
-        hess = scipy.optimize.SR1() if learned else fun.hessian
+        given = {"hess": {"hess": fun.hessian}, "hessp": {"hessp": fun.product}, "SR1": {"hess": scipy.optimize.SR1()}}
         options_ = {"maxiter": fun.budget, **options}
-        scipy.optimize.minimize(fun, x0, jac=True, hess=hess, method=method, options=options_)
+        scipy.optimize.minimize(fun, x0, jac=True, method=method, options=options_, **given[source])
 
     return run
 
@@ -86,9 +94,9 @@ def solvers(memory: int, floor: float | None, beta: str, names: list[str]) -> di
     table["SciPy BFGS"] = scipys("BFGS")
     table["SciPy L-BFGS-B"] = scipys("L-BFGS-B", maxcor=memory, ftol=0, maxfun=10**9)
     table["SciPy trust-exact"] = scipys_second_order("trust-exact", gtol=0)
-    table["SciPy trust-krylov"] = scipys_second_order("trust-krylov", gtol=0)
-    table["SciPy Newton-CG"] = scipys_second_order("Newton-CG", xtol=0)
-    table["SciPy trust-ncg SR1"] = scipys_second_order("trust-ncg", learned=True, gtol=0)
+    table["SciPy trust-krylov"] = scipys_second_order("trust-krylov", "hessp", gtol=0)
+    table["SciPy Newton-CG"] = scipys_second_order("Newton-CG", "hessp", xtol=0)
+    table["SciPy trust-ncg SR1"] = scipys_second_order("trust-ncg", "SR1", gtol=0)
     return table
 
 
@@ -123,6 +131,7 @@ def main() -> None:
     parser.add_argument("--beta", default="pr+", choices=["fr", "pr+", "hs", "dy"], help="of cg")
     parser.add_argument("--dtype", default="float64", choices=["float32", "float64"])
     default = [name for name in signedstep.methods() if "/" in name and not name.startswith("gd/")]
+    default = [name for name in default if not needs_parts(name)]
     parser.add_argument("--methods", nargs="+", default=["auto", "gd", *default])
     args = parser.parse_args()
 

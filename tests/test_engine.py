@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 import signedstep
-from cases import SHOWN_TO_FAIL
+from cases import FUNCTION_METHODS, SHOWN_TO_FAIL
 from conftest import convex, evaluated, indefinite, network, rosenbrock
 from signedstep.curvature import SR1, Gamma
 from signedstep.engine import Engine, Tolerances
@@ -23,7 +23,7 @@ from signedstep.space import Space
 from signedstep.spectrum import Spectrum
 from signedstep.status import Status
 
-METHODS = [name for name in signedstep.methods() if "/" in name]
+METHODS = [name for name in FUNCTION_METHODS if "/" in name]
 GLOBAL = [
     "gd",
     *(name for name in METHODS if name not in SHOWN_TO_FAIL and not name.startswith("gd/")),

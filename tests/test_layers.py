@@ -8,13 +8,15 @@ import pytest
 SOURCE = Path(__file__).parent.parent / "src" / "signedstep"
 LAYERS = [
     {"status", "space", "checks"},
-    {"history", "spectrum", "secular", "interpolate"},
+    {"history", "spectrum", "secular", "steihaug", "kronecker", "interpolate"},
     {"linesearch", "plane", "objective", "flat"},
-    {"closure", "curvature"},
+    {"arrays", "closure", "curvature"},
+    {"residuals", "module"},
     {"globalization"},
     {"region"},
     {"engine"},
     {"methods"},
+    {"sources"},
     {"minimize", "optim"},
     {"experiments"},
     {"cli"},

@@ -3,7 +3,9 @@
 from signedstep.history import History, Record
 from signedstep.methods import methods
 from signedstep.minimize import Result, method, minimize
+from signedstep.module import ModuleLoss
 from signedstep.optim import BFGS, LBFGS, LSR1, SR1, Mix, SecondOrder
+from signedstep.residuals import LeastSquares
 from signedstep.status import Status
 
 __version__ = "0.1.0.dev0"
@@ -13,7 +15,9 @@ __all__ = [
     "LSR1",
     "SR1",
     "History",
+    "LeastSquares",
     "Mix",
+    "ModuleLoss",
     "Record",
     "Result",
     "SecondOrder",

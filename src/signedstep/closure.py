@@ -2,13 +2,25 @@
 
 import math
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Protocol, runtime_checkable
 
 import torch
 from torch import Tensor
 
 from signedstep.flat import Flat
-from signedstep.objective import Point, scalar
+from signedstep.kronecker import Block, Eigenbasis, Known
+from signedstep.objective import Point, Product, differentiated, scalar
+
+
+@runtime_checkable
+class Module(Protocol):
+    """A closure that knows outputs and loss apart, and so more matrices than the Hessian, at the present parameters."""
+
+    def gauss_newton(self, params: list[Tensor]) -> Any: ...
+
+    def fisher(self, params: list[Tensor], samples: int) -> Any: ...
+
+    def kronecker(self, params: list[Tensor], samples: int) -> list[Block]: ...
 
 
 class ClosureObjective:
@@ -17,19 +29,26 @@ class ClosureObjective:
     The closure may call `backward` itself or only return the loss; it may return `(loss, aux)`.
     """
 
-    def __init__(self, flat: Flat, closure: Callable[[], Any], maximize: bool = False):
-        self.flat, self.closure, self.sign = flat, closure, -1.0 if maximize else 1.0
+    cost = 1
+    hessian_cost = 0
+
+    def __init__(
+        self,
+        flat: Flat,
+        closure: Callable[[], Any],
+        maximize: bool = False,
+        called: Callable[[], None] = lambda: None,
+    ):
+        self.flat, self.closure, self.sign, self.called = flat, closure, -1.0 if maximize else 1.0, called
+        self.evals = self.gradients = self.hessians = 0
         self.newest: Tensor | None = None
         """The gradient that the parameters carry now."""
         self._like: Tensor | None = None
 
     def __call__(self, x: Tensor) -> Point:
-        self.newest = None
-        self.flat.write(x)
-        self.flat.clear_grads()
+        self.evals += 1
         with torch.enable_grad():
-            returned = self.closure()
-            loss, aux = returned if isinstance(returned, tuple) and len(returned) == 2 else (returned, None)
+            loss, aux = self._called(x)
             f = scalar(loss, "the closure")
             if isinstance(loss, Tensor) and (self._like is None or math.isfinite(f)):
                 self._like = loss.detach()
@@ -40,6 +59,75 @@ class ClosureObjective:
             g.neg_()
         self.newest = g
         return Point(x, self.sign * f, g, aux)
+
+    def hvp(self, at: Point) -> Product:
+        """Products with the Hessian by a second backward pass, through the loss of one more call of the closure."""
+        self.gradients += 1
+        with torch.enable_grad():
+            loss, _ = self._called(at.x)
+            if self.flat.has_grads() or not (isinstance(loss, Tensor) and loss.requires_grad):
+                raise RuntimeError(
+                    "products with the Hessian need a closure that only returns the loss, without calling backward() "
+                    "or item(): that frees the graph, which has to be differentiated a second time"
+                )
+            params = self.flat.params
+            g = torch.autograd.grad(loss, params, create_graph=True, allow_unused=True, materialize_grads=True)
+
+        def product(v: Tensor) -> Tensor:
+            self.hessians += 1
+            Hv = self.flat.gathered(differentiated(list(g), params, self.flat.shaped(v)))
+            return Hv.neg_() if self.sign < 0 else Hv
+
+        return product
+
+    def gauss_newton(self, at: Point) -> Product:
+        return self._operator(at, self._module().gauss_newton(self._placed(at)))
+
+    def fisher(self, at: Point, samples: int) -> Product:
+        return self._operator(at, self._module().fisher(self._placed(at), samples))
+
+    def kronecker(self, at: Point, samples: int) -> Known:
+        self.hessians += 1
+        with torch.enable_grad():
+            blocks = self._module().kronecker(self._placed(at), samples)
+        basis, flat = Eigenbasis(blocks), self.flat
+        coordinates = lambda v: basis.coordinates(flat.shaped(v))  # noqa: E731
+        return basis.w, coordinates, lambda a: flat.gathered(basis.lift(a, flat.params))
+
+    def _module(self) -> Module:
+        if not isinstance(self.closure, Module):
+            raise TypeError(
+                "Gauss-Newton and Fisher matrices need to know outputs and loss apart: pass step() a "
+                f"signedstep.ModuleLoss(model, loss_func, data) as its closure, not {self.closure!r}"
+            )
+        if self.sign < 0:
+            raise ValueError("Gauss-Newton and Fisher matrices model a loss from below: they cannot maximize")
+        return self.closure
+
+    def _placed(self, at: Point) -> list[Tensor]:
+        """The parameters, at a point."""
+        if any(p.is_complex() for p in self.flat.params):
+            raise TypeError("Gauss-Newton and Fisher matrices need real parameters")
+        self.newest = None
+        self.flat.write(at.x)
+        return self.flat.params
+
+    def _operator(self, at: Point, matrix: Any) -> Product:
+        def product(v: Tensor) -> Tensor:
+            self.hessians += 1
+            self._placed(at)  # trials may have been evaluated since
+            return self.flat.gathered(matrix @ self.flat.shaped(v))
+
+        return product
+
+    def _called(self, x: Tensor) -> tuple[Any, Any]:
+        """The loss at x, and what else the closure returns; the parameters are left there without gradients."""
+        self.newest = None
+        self.flat.write(x)
+        self.flat.clear_grads()
+        self.called()
+        returned = self.closure()
+        return returned if isinstance(returned, tuple) and len(returned) == 2 else (returned, None)
 
     def leave_at(self, at: Point) -> None:
         """Leave parameters and gradients at a point that has been evaluated."""

@@ -77,6 +77,7 @@ class Engine:
         self.evals += 1
         same = at.f == self.at.f and torch.equal(at.x, self.at.x) and torch.equal(at.g, self.at.g)
         self._place(self.at if same else at)
+        self.curvature.move(self.objective, self.at)
 
     def state(self) -> dict[str, Any]:
         """All that a later engine needs in order to go on bit for bit: tensors, numbers, words and lists of them."""

@@ -35,7 +35,7 @@ class Flat:
 
     def read(self) -> Tensor:
         """The parameters as a new flat vector."""
-        return self._gathered([_real(p) for p in self.params])
+        return self.gathered(self.params)
 
     def write(self, x: Tensor) -> None:
         """Set the parameters to a flat vector."""
@@ -59,17 +59,24 @@ class Flat:
 
     def read_grads(self) -> Tensor:
         """The gradients as a new flat vector; a missing one counts as zero, a sparse one becomes dense."""
-        grads = [torch.zeros_like(p) if p.grad is None else _dense(p.grad) for p in self.params]
-        return self._gathered([_real(g) for g in grads])
+        return self.gathered([torch.zeros_like(p) if p.grad is None else _dense(p.grad) for p in self.params])
 
     def write_grads(self, g: Tensor) -> None:
         """Set the gradients to a flat vector, in new tensors: those of a closure may be of other use."""
         self.clear_grads()
-        grads = [torch.empty(p.shape, dtype=p.dtype, device=p.device) for p in self.params]
-        if grads:
-            _copy([_real(grad).view(-1) for grad in grads], g.split(self._sizes))
-        for p, grad in zip(self.params, grads, strict=True):
+        for p, grad in zip(self.params, self.shaped(g), strict=True):
             p.grad = grad
+
+    def shaped(self, v: Tensor) -> list[Tensor]:
+        """A flat vector as new tensors like the parameters."""
+        tensors = [torch.empty(p.shape, dtype=p.dtype, device=p.device) for p in self.params]
+        if tensors:
+            _copy([_real(tensor).view(-1) for tensor in tensors], v.split(self._sizes))
+        return tensors
+
+    def gathered(self, tensors: Iterable[Tensor]) -> Tensor:
+        """Tensors like the parameters as a new flat vector."""
+        return self._gathered([_real(t) for t in tensors])
 
     def _gathered(self, tensors: list[Tensor]) -> Tensor:
         if not tensors:

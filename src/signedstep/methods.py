@@ -12,6 +12,7 @@ from signedstep.checks import check_choice, check_count, check_fraction
 from signedstep.curvature import (
     BETAS,
     BFGS,
+    KFAC,
     LBFGS,
     LSR1,
     SR1,
@@ -20,15 +21,18 @@ from signedstep.curvature import (
     Curvature,
     Exact,
     Gamma,
+    GaussNewton,
     Identity,
     Mix,
     Mixing,
+    Natural,
+    NewtonCG,
     SSBroyden,
 )
 from signedstep.engine import ON_FAILURE
 from signedstep.globalization import Globalization, Modified, ModifiedDense, Raw
 from signedstep.linesearch import CURVATURE_CONDITIONS, Armijo, Signed, Wolfe
-from signedstep.region import Cubic, Region, TrustRegion
+from signedstep.region import Cubic, Region, Steihaug, TrustRegion
 from signedstep.space import Space
 
 
@@ -45,18 +49,23 @@ class Settings:
     max_linesearch: int = 30
     beta: str = "pr+"
     mixing: Mixing | None = None
+    krylov_size: int = 50
+    krylov_tol: float | None = None
+    fisher_samples: int = 0
     delta: float | None = None
     on_failure: str | None = None
 
     def __post_init__(self) -> None:
         check_count("history_size", self.history_size, least=1)
         check_count("max_linesearch", self.max_linesearch, least=1)
+        check_count("krylov_size", self.krylov_size, least=1)
+        check_count("fisher_samples", self.fisher_samples, least=0)
         check_fraction("c1", self.c1)
         check_choice("beta", self.beta, BETAS)
         check_choice("condition", self.condition, (*CURVATURE_CONDITIONS, "armijo"))
         if self.on_failure is not None:
             check_choice("on_failure", self.on_failure, ON_FAILURE)
-        for name in ("c2", "floor", "delta"):
+        for name in ("c2", "floor", "krylov_tol", "delta"):
             if getattr(self, name) is not None:
                 check_fraction(name, getattr(self, name))
 
@@ -73,6 +82,9 @@ class Model(NamedTuple):
     no_spectrum: str = ""
     """Why it has no spectrum; globalizations that need one are refused with these words."""
     needs_hessian: bool = False
+    needs_products: bool = False
+    needs_parts: str = ""
+    """What it wants to see apart, where f alone is not enough: a `LeastSquares` or a `ModuleLoss`."""
 
 
 class Strategy(NamedTuple):
@@ -139,6 +151,38 @@ CURVATURES: dict[str, Model] = {
     "newton": Model(
         "the exact Hessian", lambda o, gamma, space: Exact(), "trust", "identity", 1e-14, needs_hessian=True
     ),
+    "newton-cg": Model(
+        "the Hessian, by its products with vectors",
+        lambda o, gamma, space: NewtonCG(space, int(o.krylov_size), o.krylov_tol),
+        "trust",
+        "identity",
+        1e-14,
+        needs_products=True,
+    ),
+    "gauss-newton": Model(
+        "the generalised Gauss-Newton matrix, by its products",
+        lambda o, gamma, space: GaussNewton(space, int(o.krylov_size), o.krylov_tol),
+        "trust",
+        "identity",
+        1e-14,
+        needs_parts="residuals (signedstep.LeastSquares) or a module (signedstep.ModuleLoss)",
+    ),
+    "natural": Model(
+        "the Fisher information, by its products",
+        lambda o, gamma, space: Natural(space, int(o.krylov_size), o.krylov_tol, int(o.fisher_samples)),
+        "trust",
+        "identity",
+        1e-14,
+        needs_parts="residuals (signedstep.LeastSquares) or a module (signedstep.ModuleLoss)",
+    ),
+    "kfac": Model(
+        "the Fisher information as Kronecker products, one for each layer",
+        lambda o, gamma, space: KFAC(int(o.fisher_samples)),
+        "trust",
+        "identity",
+        1e-14,
+        needs_parts="a module (signedstep.ModuleLoss)",
+    ),
 }
 
 GLOBALIZATIONS: dict[str, Strategy] = {
@@ -179,6 +223,10 @@ GLOBALIZATIONS: dict[str, Strategy] = {
     "subspace": Strategy(
         "within that radius, the least of the model over the plane of g and B^-1 g, made positive if need be",
         lambda floor, search, delta, space: _region(TrustRegion, search, space, rule=plane.subspace),
+    ),
+    "steihaug": Strategy(
+        "conjugate gradients on the model up to a radius or to negative curvature",
+        lambda floor, search, delta, space: Steihaug(space, search.c1, search.rounding, search.max_evals),
     ),
     "cubic": Strategy(
         "the least of the model with a cubic term that follows its success",
@@ -243,6 +291,16 @@ def full_name(name: str | None, n: int, history_size: int) -> str:
 def needs_hessian(name: str) -> bool:
     """Whether a method, by its full name, evaluates Hessians."""
     return CURVATURES[name.partition("/")[0]].needs_hessian
+
+
+def needs_products(name: str) -> bool:
+    """Whether a method, by its full name, multiplies Hessians with vectors."""
+    return CURVATURES[name.partition("/")[0]].needs_products
+
+
+def needs_parts(name: str) -> str:
+    """What a method, by its full name, needs to see of the objective beside values and derivatives."""
+    return CURVATURES[name.partition("/")[0]].needs_parts
 
 
 def _search(settings: Settings, c2: float, rounding: float) -> Armijo | Wolfe:

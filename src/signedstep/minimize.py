@@ -13,17 +13,19 @@ from scipy.optimize import OptimizeResult, OptimizeWarning
 from torch import Tensor
 
 from signedstep.checks import check_count
+from signedstep.closure import ClosureObjective
 from signedstep.engine import Engine, Tolerances
 from signedstep.history import History
 from signedstep.methods import Settings, build, full_name, needs_hessian
-from signedstep.objective import NumpyObjective, TorchObjective
+from signedstep.module import ModuleLoss
+from signedstep.residuals import LeastSquares
+from signedstep.sources import Derivatives, Source, objective_of
 from signedstep.space import Space
 from signedstep.status import Status
 
 _RUN_OPTIONS = ("maxiter", "maxfun", "disp", "return_all")
 _SHAPE_OPTIONS = tuple(field.name for field in fields(Settings))
 _TOLERANCES = tuple(field.name for field in fields(Tolerances))
-_DIFFERENCES = ("2-point", "3-point")
 
 
 class Result(OptimizeResult):
@@ -31,8 +33,8 @@ class Result(OptimizeResult):
 
 
 def minimize(
-    fun: Callable,
-    x0: Any,
+    fun: Callable | LeastSquares | ModuleLoss,
+    x0: Any = None,
     args: Any = (),
     method: str | None = "auto",
     jac: Any = None,
@@ -47,9 +49,11 @@ def minimize(
     Parameters
     ----------
     fun : callable, `fun(x, *args) -> float`
-        With a NumPy `x0` it gets arrays; with a torch tensor it gets tensors and is differentiated by autograd.
+        With a NumPy `x0` it gets arrays; with a torch tensor it gets tensors and is differentiated by autograd. A
+        `LeastSquares` or a `ModuleLoss` shows more of itself than values: gauss-newton, natural and kfac need that.
     x0 : array or tensor of any shape
-        The start; `fun` and the result have its type, shape and precision (integers become floats).
+        The start; `fun` and the result have its type, shape and precision (integers become floats). A `ModuleLoss`
+        starts at its module's parameters if it is left out, and leaves them at the result.
     method : str
         `"<curvature>"` or `"<curvature>/<globalization>"`; `signedstep.methods()` lists them.
     jac : callable, True, "2-point", "3-point" or None
@@ -59,7 +63,8 @@ def minimize(
         The Hessian, `hess(x, *args)`, for newton. None: autograd for tensors; for arrays, differences of the gradient,
         which must be given. Other methods warn that they do not use it.
     hessp : callable
-        Accepted for SciPy's sake; none of the current methods uses it, and giving one warns.
+        The Hessian times a vector, `hessp(x, p, *args)`, for newton-cg, which also takes `hess`. None: autograd for
+        tensors; for arrays, a difference of the gradient, which must be given. Other methods warn.
     tol : float
         Short for `options={"gtol": tol}`.
     callback : callable
@@ -74,6 +79,10 @@ def minimize(
         c1, c2, condition, max_linesearch: of the line search; condition is "strong", "weak" or "paper" (the Wolfe
         conditions with that curvature condition) or "armijo" (sufficient decrease only). c2 is 0.9, for cg 0.1.
         beta: of cg, "fr" (Fletcher-Reeves), "pr+" (Polak-Ribiere+), "hs" (Hestenes-Stiefel) or "dy" (Dai-Yuan).
+        krylov_size, krylov_tol: of newton-cg, gauss-newton and natural, most vectors of the Krylov space, and thus
+        products, an iteration (50), and the relative residual that ends it (None: 0.1, less while the gradient falls
+        fast).
+        fisher_samples: of natural and kfac, labels drawn at each example (0: the exact expectation).
         delta: smallest |cosine| between direction and gradient (paper, proposition 1).
         on_failure: "restart" or "stop" after a search that found nothing.
         disp: print a summary. return_all: keep all iterates in `allvecs`.
@@ -81,25 +90,23 @@ def minimize(
     Returns
     -------
     Result
-        x, fun, jac, nit, nfev, njev, nhev, success, status, message, history.
+        x, fun, jac, nit, nfev, njev, nhev, success, status, message, history. nhev counts Hessians, or products.
     """
     options = dict(options or {})
     if tol is not None:
         options.setdefault("gtol", tol)
     _warn_unknown(options)
     args = args if isinstance(args, tuple) else (args,)
-    _check_callables(fun, jac, callback, isinstance(x0, Tensor))
+    if x0 is None and isinstance(fun, ModuleLoss):
+        x0 = fun.x0
+    tensors = isinstance(x0, Tensor)
+    if callback is not None and not callable(callback):
+        raise TypeError(f"callback must be callable, got {callback!r}")
 
     start, front = _start(x0)
     space = Space()
     parts = build(method, start, space, _pick(options, _SHAPE_OPTIONS))
-    if needs_hessian(parts.name):
-        _check_hessian(parts.name, hess, jac, isinstance(x0, Tensor))
-        _warn_unused(hessp=hessp)
-    else:
-        _warn_unused(hess=hess, hessp=hessp)
-    make = TorchObjective if isinstance(x0, Tensor) else NumpyObjective
-    objective = make(fun, jac, args, front.shape, hess)
+    objective = objective_of(fun, Derivatives(jac, hess, hessp), args, front.shape, parts.name, tensors)
     tolerances = Tolerances(**_pick(options, _TOLERANCES))
     reserve = objective.hessian_cost if needs_hessian(parts.name) else 0
     limits = _Limits(options.get("maxiter"), options.get("maxfun"), start.numel(), objective.cost, reserve)
@@ -110,16 +117,20 @@ def minimize(
     history = History(engine.at.f, engine.grad_norm)
     iterates = [front.give(engine.at.x)] if options.get("return_all") else None
     status = engine.status
-    while status is Status.RUNNING:
-        status = limits.status(engine.k, objective.evals)
-        if status is not Status.RUNNING:
-            break
-        history.append(engine.step(limits.remaining(objective.evals)))
-        status = engine.status
-        if iterates is not None:
-            iterates.append(front.give(engine.at.x))
-        if callback is not None and _asks_to_stop(callback, front, engine):
-            status = Status.CALLBACK if status is Status.RUNNING else status
+    try:
+        while status is Status.RUNNING:
+            status = limits.status(engine.k, objective.evals)
+            if status is not Status.RUNNING:
+                break
+            history.append(engine.step(limits.remaining(objective.evals)))
+            status = engine.status
+            if iterates is not None:
+                iterates.append(front.give(engine.at.x))
+            if callback is not None and _asks_to_stop(callback, front, engine):
+                status = Status.CALLBACK if status is Status.RUNNING else status
+    finally:
+        if isinstance(objective, ClosureObjective):
+            objective.leave_at(engine.at)
 
     result = _result(engine, front, status, objective, history)
     if iterates is not None:
@@ -196,9 +207,7 @@ def _limit(name: str, value: Any) -> float:
     return math.inf if value == math.inf else check_count(name, value, least=0)
 
 
-def _result(
-    engine: Engine, front: _Front, status: Status, objective: TorchObjective | NumpyObjective, history: History
-) -> Result:
+def _result(engine: Engine, front: _Front, status: Status, objective: Source, history: History) -> Result:
     finite = math.isfinite(engine.at.f) and math.isfinite(engine.grad_norm)
     message = status.value
     if engine.error is not None and not status.converged:
@@ -256,29 +265,3 @@ def _warn_unknown(options: Mapping[str, Any]) -> None:
     if unknown:
         message = f"Unknown solver options: {', '.join(unknown)}; known are {', '.join(sorted(known))}"
         warnings.warn(message, OptimizeWarning, stacklevel=3)
-
-
-def _warn_unused(**given: Any) -> None:
-    for name, value in given.items():
-        if value is not None:
-            warnings.warn(f"{name} is not used by this method", OptimizeWarning, stacklevel=3)
-
-
-def _check_hessian(name: str, hess: Any, jac: Any, torch_front: bool) -> None:
-    if hess is not None and not callable(hess):
-        raise ValueError(f"hess must be callable or None, got {hess!r}")
-    if hess is None and torch_front and jac:
-        raise ValueError(f"{name!r} needs hess= where jac= is given: autograd is only used where it does both")
-    if hess is None and not torch_front and not (callable(jac) or jac is True):
-        raise ValueError(f"{name!r} needs hess=, or jac= (a callable or True) to take differences of")
-
-
-def _check_callables(fun: Any, jac: Any, callback: Any, torch_front: bool) -> None:
-    if not callable(fun):
-        raise TypeError(f"fun must be callable, got {fun!r}")
-    known = callable(jac) or jac is None or isinstance(jac, bool)
-    if not (known or (isinstance(jac, str) and jac in _DIFFERENCES and not torch_front)):
-        differences = "None (autograd)" if torch_front else f"None or one of {_DIFFERENCES} (finite differences)"
-        raise ValueError(f"jac must be callable, True, {differences}, got {jac!r}")
-    if callback is not None and not callable(callback):
-        raise TypeError(f"callback must be callable, got {callback!r}")

@@ -24,6 +24,7 @@ from signedstep.objective import Objective, Point
 from signedstep.space import Space
 from signedstep.spectrum import Spectrum
 from signedstep.status import Status
+from signedstep.steihaug import steihaug
 
 _FAR = 1e10
 """A length from which a step that still ends at its bound counts as the longest; the first blind one has length 1."""
@@ -168,6 +169,14 @@ class TrustRegion(Region):
         if trial.ratio >= 0.75:
             return max(bound, self.growth * trial.length)
         return bound if trial.ratio >= 0.25 else 0.5 * trial.length
+
+
+class Steihaug(TrustRegion):
+    """The same radius, but conjugate gradients on the model until they leave it or meet negative curvature."""
+
+    def least(self, seen: Spectrum, bound: float) -> tuple[np.ndarray, float]:
+        a = steihaug(seen.w, seen.c, bound)
+        return a, secular.decrease(seen.w, seen.c, a)
 
 
 class Cubic(Region):

@@ -6,6 +6,8 @@ from signedstep.curvature.dense import BFGS, SR1
 from signedstep.curvature.exact import Exact
 from signedstep.curvature.gamma import Gamma
 from signedstep.curvature.identity import Identity
+from signedstep.curvature.kfac import KFAC
+from signedstep.curvature.krylov import GaussNewton, Natural, NewtonCG
 from signedstep.curvature.limited import LBFGS, LSR1
 from signedstep.curvature.mix import Mix, Mixing
 from signedstep.curvature.selfscaled import SSBFGS, SSBroyden
@@ -13,6 +15,7 @@ from signedstep.curvature.selfscaled import SSBFGS, SSBroyden
 __all__ = [
     "BETAS",
     "BFGS",
+    "KFAC",
     "LBFGS",
     "LSR1",
     "SR1",
@@ -21,8 +24,11 @@ __all__ = [
     "Curvature",
     "Exact",
     "Gamma",
+    "GaussNewton",
     "Identity",
     "Mix",
     "Mixing",
+    "Natural",
+    "NewtonCG",
     "SSBroyden",
 ]

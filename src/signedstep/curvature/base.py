@@ -4,11 +4,15 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
+import numpy as np
 import torch
 from torch import Tensor
 
 from signedstep.objective import Objective, Point
 from signedstep.spectrum import Spectrum
+
+OVERFLOWS = (ArithmeticError, np.linalg.LinAlgError, torch.linalg.LinAlgError)  # pyright: ignore[reportPrivateImportUsage]
+"""What second derivatives raise where they overflow; other exceptions are mistakes, and come through."""
 
 
 def refusal_threshold(dtype: torch.dtype) -> float:
@@ -42,6 +46,9 @@ class Curvature(ABC):
     def forget(self, objective: Objective, at: Point) -> None:
         """After a failure: B becomes a multiple of the identity, even for a model that could know better."""
         self.start(objective, at)
+
+    def move(self, objective: Objective, at: Point) -> None:  # noqa: B027
+        """Go on from another point, perhaps with another objective: a new batch. What was learned from pairs stays."""
 
     def learn_from_refused(self, at: Point, tried: Point) -> bool:
         """Learn from a trial that was refused: the model stays at `at`."""

@@ -7,11 +7,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from signedstep.curvature.base import Curvature
+from signedstep.curvature.base import OVERFLOWS, Curvature
 from signedstep.objective import Objective, Point, Twice
 from signedstep.spectrum import Spectrum
-
-_OVERFLOWS = (ArithmeticError, np.linalg.LinAlgError, torch.linalg.LinAlgError)  # pyright: ignore[reportPrivateImportUsage]
 
 
 class Exact(Curvature):
@@ -23,25 +21,25 @@ class Exact(Curvature):
     definite = False
 
     def start(self, objective: Objective, at: Point) -> None:
+        self.move(objective, at)
+
+    def move(self, objective: Objective, at: Point) -> None:
         if not isinstance(objective, Twice):
             raise TypeError("newton needs an objective with a Hessian")
         self.objective: Twice = objective
-        self._move(at)
+        self.at, self._known = at, False
+        self._H: Tensor | None = None
+        self._eigen: tuple[Tensor, Tensor] | None = None
 
     def forget(self, objective: Objective, at: Point) -> None:
         self._H, self._known = None, True
 
     def update(self, old: Point, new: Point) -> bool:
-        self._move(new)
+        self.move(self.objective, new)
         return True
 
     def learn_from_refused(self, at: Point, tried: Point) -> bool:
         return False
-
-    def _move(self, at: Point) -> None:
-        self.at, self._known = at, False
-        self._H: Tensor | None = None
-        self._eigen: tuple[Tensor, Tensor] | None = None
 
     @property
     def H(self) -> Tensor | None:
@@ -51,7 +49,7 @@ class Exact(Curvature):
             try:
                 H = self.objective.hessian(self.at).double()
                 self._H = (H + H.T) / 2 if torch.isfinite(H).all() else None
-            except _OVERFLOWS:
+            except OVERFLOWS:
                 self._H = None
         return self._H
 
@@ -79,5 +77,5 @@ class Exact(Curvature):
         return {"H": None if self.H is None else self.H.clone()}
 
     def restore(self, state: Mapping[str, Any], at: Point) -> None:
-        self._move(at)
+        self.move(self.objective, at)
         self._H, self._known = state["H"], True

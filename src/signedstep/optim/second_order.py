@@ -52,7 +52,8 @@ class SecondOrder(Optimizer):
         evaluation at the start of a step. False (default) evaluates there again, so that a step may have a batch of
         its own: all of its losses and gradients, and so each pair (s, y), come from that batch.
     **options
-        gamma, floor, c1, c2, max_linesearch, beta, delta, on_failure: as in `signedstep.minimize`.
+        gamma, floor, c1, c2, max_linesearch, beta, krylov_size, krylov_tol, fisher_samples, delta, on_failure: as
+        in `signedstep.minimize`.
 
     Attributes
     ----------
@@ -122,11 +123,7 @@ class SecondOrder(Optimizer):
         start = flat.read()
         self._status = Status.RUNNING
 
-        def counted() -> Any:
-            self._n_evals += 1
-            return closure()
-
-        objective = ClosureObjective(flat, counted, self._options["maximize"])
+        objective = ClosureObjective(flat, closure, self._options["maximize"], self._count)
         try:
             engine, reused = self._begin(objective, start, rate)
         except BaseException:
@@ -260,6 +257,7 @@ class SecondOrder(Optimizer):
         engine.objective = objective
         kept = objective.flat.holds(engine.at.x)
         if kept and rate and self._options["reuse"] and engine.status is Status.RUNNING:
+            engine.curvature.move(objective, engine.at)
             return engine, True
         engine.move(objective(engine.at.x if kept else start))
         return engine, False
@@ -288,6 +286,9 @@ class SecondOrder(Optimizer):
         tolerances = Tolerances(options["tolerance_grad"], change, change)
         self._method = parts.name
         return Engine(objective, at, parts.curvature, parts.globalization, space, tolerances, parts.on_failure)
+
+    def _count(self) -> None:
+        self._n_evals += 1
 
     def _note(self) -> None:
         """Keep the counters that users of `torch.optim.LBFGS` read from its state; the engine has all the rest."""

@@ -1,0 +1,111 @@
+"""Functions of NumPy arrays as objectives, with derivatives from the user or by finite differences."""
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import torch
+from scipy.optimize import approx_fprime
+from torch import Tensor
+
+from signedstep.objective import Point, Product, check_shape, pair, scalar, square
+
+
+class NumpyObjective:
+    """A function of a NumPy array, called as SciPy calls it; without `jac` by SciPy's finite differences."""
+
+    def __init__(
+        self, fun: Callable, jac: Any, args: tuple, shape: tuple[int, ...], hess: Any = None, hessp: Any = None
+    ):
+        self.fun, self.jac, self.args, self.shape, self.hess, self.hessp = fun, jac, args, shape, hess, hessp
+        self.evals = self.gradients = self.hessians = 0
+
+    @property
+    def cost(self) -> int:
+        """Values of the function that a point costs."""
+        n = math.prod(self.shape)
+        return 1 if callable(self.jac) or self.jac is True else 1 + (2 * n if self.jac == "3-point" else n)
+
+    @property
+    def hessian_cost(self) -> int:
+        """Values of the function that a Hessian costs: differences of gradients that come with values."""
+        return math.prod(self.shape) if self.hess is None and self.jac is True else 0
+
+    @torch.enable_grad()  # functions of arrays may use autograd inside
+    def __call__(self, x: Tensor) -> Point:
+        array = x.numpy()
+        if self.jac is True:
+            value, g = pair(self._value(array))
+        elif callable(self.jac):
+            value, g = self._value(array), self.jac(self._shaped(array), *self.args)
+        else:
+            value = self._value(array)
+            g = self._differences(array, scalar(value))
+        g = np.array(g.numpy(force=True) if isinstance(g, Tensor) else g, dtype=array.dtype)
+        check_shape(g.shape, self.shape)
+        return Point(x, scalar(value), torch.from_numpy(g.reshape(-1)))
+
+    @torch.enable_grad()
+    def hessian(self, at: Point) -> Tensor:
+        """From the user, or by forward differences of the gradient, n of them."""
+        self.hessians += 1
+        array = at.x.numpy()
+        if self.hess is not None:
+            H = self.hess(self._shaped(array), *self.args)
+            H = H.toarray() if hasattr(H, "toarray") else H
+            return square(torch.from_numpy(np.array(H, dtype=array.dtype)), len(array))
+        steps = np.finfo(array.dtype).eps ** 0.5 * np.maximum(1, np.abs(array))
+        steps = np.where(array < 0, -steps, steps)
+        gradient = lambda z: at.g.numpy() if np.array_equal(z, array) else self._gradient(z)  # noqa: E731
+        rows: Any = approx_fprime(array, gradient, steps)
+        return square(torch.from_numpy(np.atleast_2d(rows)), len(array))
+
+    def hvp(self, at: Point) -> Product:
+        """By the user's products or matrix, else by a forward difference of the gradient along v."""
+        array = at.x.numpy()
+        if self.hessp is None and self.hess is not None:
+            return self.hessian(at).mv
+        multiply = self._given if self.hessp is not None else self._along
+
+        @torch.enable_grad()
+        def product(v: Tensor) -> Tensor:
+            self.hessians += 1
+            return torch.from_numpy(np.array(multiply(at, array, v.numpy()), dtype=array.dtype))
+
+        return product
+
+    def _given(self, at: Point, x: np.ndarray, v: np.ndarray) -> np.ndarray:
+        given = np.asarray(self.hessp(self._shaped(x), self._shaped(v), *self.args))
+        check_shape(given.shape, self.shape, "hessp's product")
+        return given.reshape(-1)
+
+    def _along(self, at: Point, x: np.ndarray, v: np.ndarray) -> np.ndarray:
+        length = float(np.linalg.norm(v)) or 1.0
+        step = np.finfo(x.dtype).eps ** 0.5 * max(1.0, float(np.linalg.norm(x))) / length
+        return (self._gradient((x + step * v).astype(x.dtype)) - at.g.numpy()) / step
+
+    def _gradient(self, x: np.ndarray) -> np.ndarray:
+        """The gradient alone, for differences of it."""
+        self.gradients += 1
+        given = pair(self._value(x))[1] if self.jac is True else self.jac(self._shaped(x), *self.args)
+        return np.array(given.numpy(force=True) if isinstance(given, Tensor) else given, dtype=float).reshape(-1)
+
+    def _value(self, x: np.ndarray) -> Any:
+        self.evals += 1
+        return self.fun(self._shaped(x), *self.args)
+
+    def _shaped(self, x: np.ndarray) -> np.ndarray:
+        return x.copy().reshape(self.shape)  # a copy: functions may write into their argument
+
+    def _differences(self, x: np.ndarray, f: float) -> np.ndarray:
+        """Forward ("2-point", the default) or central ("3-point") differences with steps relative to x."""
+
+        def value(z: np.ndarray) -> float:
+            return f if np.array_equal(z, x) else scalar(self._value(z.astype(x.dtype)))
+
+        central = self.jac == "3-point"
+        size = np.finfo(x.dtype).eps ** (1 / 3 if central else 1 / 2)
+        steps = np.where(x < 0, -size, size) * np.maximum(1, np.abs(x))
+        forward = np.asarray(approx_fprime(x, value, steps))
+        return (forward + np.asarray(approx_fprime(x, value, -steps))) / 2 if central else forward

@@ -1,0 +1,89 @@
+"""KFAC: the Fisher information as Kronecker products, one for each layer, and their eigenvalues exactly."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from signedstep.curvature.base import OVERFLOWS, Curvature
+from signedstep.kronecker import Known
+from signedstep.objective import Layered, Objective, Point
+from signedstep.spectrum import Spectrum
+
+
+class KFAC(Curvature):
+    """B is block-diagonal, G x A for each layer (Martens and Grosse 2015): O(d^3) for layers of width d.
+
+    The eigenvalues are the products of those of the factors, so every globalization is exact on it. B^-1 g is the
+    pseudo-inverse's: eigenvalues below rounding allow no raw step. Factors that are not finite leave the identity.
+    """
+
+    definite = True
+
+    def __init__(self, samples: int):
+        self.samples = samples
+
+    def start(self, objective: Objective, at: Point) -> None:
+        self.move(objective, at)
+
+    def move(self, objective: Objective, at: Point) -> None:
+        if not isinstance(objective, Layered):
+            raise TypeError("kfac needs the loss of a module: signedstep.ModuleLoss")
+        self.objective, self.at = objective, at
+        self._asked, self._known = False, None
+
+    def forget(self, objective: Objective, at: Point) -> None:
+        self._asked, self._known = True, None
+
+    def update(self, old: Point, new: Point) -> bool:
+        self.move(self.objective, new)
+        return True
+
+    def learn_from_refused(self, at: Point, tried: Point) -> bool:
+        return False
+
+    @property
+    def known(self) -> Known | None:
+        """The eigenbasis; None where it is unknown."""
+        if not self._asked:
+            self._asked = True
+            try:
+                known = self.objective.kronecker(self.at, self.samples)
+                self._known = known if np.isfinite(known[0]).all() else None
+            except OVERFLOWS:
+                self._known = None
+        return self._known
+
+    @property
+    def learned(self) -> int:  # pyright: ignore[reportIncompatibleVariableOverride]
+        return int(self.known is not None)
+
+    def solve(self, g: Tensor) -> Tensor:
+        if self.known is None:
+            return g.clone()
+        w, coordinates, lift = self.known
+        kept = w > np.finfo(float).eps * w.max(initial=0.0)
+        return lift(np.divide(coordinates(g), w, out=np.zeros_like(w), where=kept))
+
+    def spectrum(self, g: Tensor) -> Spectrum:
+        if self.known is None:
+            return Spectrum(np.ones(len(g)), g.double().numpy(force=True), lambda a: torch.from_numpy(a).to(g))
+        w, coordinates, lift = self.known
+        return Spectrum(w, coordinates(g), lift)
+
+    def matrix(self) -> Tensor:
+        n = self.at.x.numel()
+        rows = torch.eye(n, dtype=torch.float64)
+        if self.known is None:
+            return rows
+        w, coordinates, lift = self.known
+        return torch.stack([lift(w * coordinates(row)).double().cpu() for row in rows.to(self.at.x)])
+
+    def state(self, at: Point) -> dict[str, Any]:
+        return {"forgotten": self._asked and self._known is None}
+
+    def restore(self, state: Mapping[str, Any], at: Point) -> None:
+        self.move(self.objective, at)
+        self._asked = state["forgotten"]

@@ -1,0 +1,57 @@
+"""Block-diagonal matrices of Kronecker products G x A, by their eigenvectors: as cheap as their factors."""
+
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from torch import Tensor
+
+
+class Block(NamedTuple):
+    """G x A on the parameters at these positions: a weight as a matrix [out, in], with the bias as its last column."""
+
+    positions: list[int]
+    A: Tensor | None
+    """The covariance of the inputs; None for a bias alone."""
+    G: Tensor
+
+
+class Eigenbasis:
+    """The eigenvectors of such a matrix, as a change of coordinates for tensors like the parameters."""
+
+    def __init__(self, blocks: Sequence[Block]):
+        self._blocks = [(block.positions, _eigen(block.G), _eigen(block.A)) for block in blocks]
+        self._sizes = [(len(g), len(a)) for _, (g, _), (a, _) in self._blocks]
+        self.w = np.concatenate([torch.outer(g, a).reshape(-1).numpy(force=True) for _, (g, _), (a, _) in self._blocks])
+
+    def coordinates(self, tensors: Sequence[Tensor]) -> np.ndarray:
+        parts = [Q.T @ _joined(tensors, at).double() @ P for at, (_, Q), (_, P) in self._blocks]
+        return torch.cat([part.reshape(-1) for part in parts]).numpy(force=True)
+
+    def lift(self, a: np.ndarray, like: Sequence[Tensor]) -> list[Tensor]:
+        """Tensors like these from coordinates."""
+        found = [torch.zeros_like(t) for t in like]
+        parts = torch.from_numpy(a).split([rows * columns for rows, columns in self._sizes])
+        for (at, (_, Q), (_, P)), size, part in zip(self._blocks, self._sizes, parts, strict=True):
+            M = Q @ part.to(Q).view(size) @ P.T
+            columns = [like[i].numel() // len(M) for i in at]
+            for i, piece in zip(at, M.split(columns, dim=1), strict=True):
+                found[i].copy_(piece.reshape(like[i].shape))
+        return found
+
+
+Known = tuple[np.ndarray, Callable[[Tensor], np.ndarray], Callable[[np.ndarray], Tensor]]
+"""Eigenvalues, coordinates of a flat vector, and the flat vector of coordinates."""
+
+
+def _joined(tensors: Sequence[Tensor], at: Sequence[int]) -> Tensor:
+    return torch.cat([tensors[i].reshape(len(tensors[i]), -1) for i in at], dim=1)
+
+
+def _eigen(factor: Tensor | None) -> tuple[Tensor, Tensor]:
+    """Eigenvalues, none below zero, and eigenvectors; 1 where there is no factor."""
+    if factor is None:
+        return torch.ones(1, dtype=torch.float64), torch.ones(1, 1, dtype=torch.float64)
+    w, Q = torch.linalg.eigh(factor.detach().double())
+    return w.clamp(min=0), Q

@@ -1,0 +1,112 @@
+"""Least squares: half the sum of squares of residuals as an objective that knows the Gauss-Newton matrix J'J."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import torch
+from scipy.optimize import approx_fprime
+from torch import Tensor
+
+from signedstep.arrays import NumpyObjective
+from signedstep.objective import Point, Product, TorchObjective
+
+
+class LeastSquares:
+    """f(x) = |r(x)|^2/2, for `minimize` in the place of `fun`: with every method, and the Gauss-Newton matrix besides.
+
+    `residuals(x, *args)` returns r, of any shape, in the type of x0. For arrays, `jac(x, *args)` returns the Jacobian
+    (dense, sparse or a SciPy LinearOperator; None: forward differences); for tensors it comes from autograd.
+    `"gauss-newton/trust"` is then the method of Levenberg and Marquardt, in More's form (1978): within a radius.
+    """
+
+    def __init__(self, residuals: Callable, jac: Callable | None = None):
+        if not callable(residuals) or not (jac is None or callable(jac)):
+            raise TypeError(f"residuals must be callable, and jac callable or None, got {residuals!r}, {jac!r}")
+        self.residuals, self.jac = residuals, jac
+
+    def bind(self, args: tuple, shape: tuple[int, ...], tensors: bool) -> "TorchResiduals | NumpyResiduals":
+        """The objective for an x0 of this shape and type."""
+        if not tensors:
+            return NumpyResiduals(self.residuals, self.jac, args, shape)
+        if self.jac is not None:
+            raise ValueError("LeastSquares takes jac= for arrays only; for tensors autograd multiplies with J")
+        return TorchResiduals(self.residuals, args, shape)
+
+
+class TorchResiduals(TorchObjective):
+    """Residuals that autograd can differentiate."""
+
+    def __init__(self, residuals: Callable, args: tuple, shape: tuple[int, ...]):
+        super().__init__(lambda x, *more: 0.5 * residuals(x, *more).square().sum(), None, args, shape)
+        self.residuals = residuals
+
+    def gauss_newton(self, at: Point) -> Product:
+        """J'(J v): J' u is linear in u, so its derivative is J'; one more evaluation at the point."""
+        self.gradients += 1
+        with torch.enable_grad():
+            leaf = at.x.detach().view(self.shape).requires_grad_(True)
+            r = self.residuals(leaf, *self.args)
+            u = torch.zeros_like(r, requires_grad=True)
+            (back,) = torch.autograd.grad(r, leaf, u, create_graph=True, allow_unused=True, materialize_grads=True)
+
+        def product(v: Tensor) -> Tensor:
+            self.hessians += 1
+            (Jv,) = torch.autograd.grad(back, u, v.view(self.shape), retain_graph=True)
+            return torch.autograd.grad(r, leaf, Jv, retain_graph=True)[0].reshape(-1)
+
+        return product
+
+    def fisher(self, at: Point, samples: int) -> Product:
+        """That of normally distributed residuals of variance 1, which is J'J exactly."""
+        return self.gauss_newton(at)
+
+
+class NumpyResiduals(NumpyObjective):
+    """Residuals of arrays; the Jacobian of the newest point is kept."""
+
+    def __init__(self, residuals: Callable, jacobian: Callable | None, args: tuple, shape: tuple[int, ...]):
+        super().__init__(self._both, True, args, shape)
+        self.residuals, self.jacobian = residuals, jacobian
+
+    @property
+    def cost(self) -> int:
+        return 1 if self.jacobian else 1 + int(np.prod(self.shape))
+
+    def gauss_newton(self, at: Point) -> Product:
+        J = self._jacobian_at(at.x.numpy())
+
+        def product(v: Tensor) -> Tensor:
+            self.hessians += 1
+            return torch.from_numpy(np.asarray(J.T @ (J @ v.numpy()), dtype=at.x.numpy().dtype))
+
+        return product
+
+    def fisher(self, at: Point, samples: int) -> Product:
+        """That of normally distributed residuals of variance 1, which is J'J exactly."""
+        return self.gauss_newton(at)
+
+    def _both(self, x: np.ndarray, *args: Any) -> tuple[float, np.ndarray]:
+        r = np.asarray(self.residuals(x, *args)).reshape(-1)
+        J = self._jacobian(x.reshape(-1), r)
+        self._newest = (x.reshape(-1).copy(), J)
+        return 0.5 * float(r @ r), np.asarray(J.T @ r).reshape(-1)
+
+    def _jacobian_at(self, x: np.ndarray) -> Any:
+        if not np.array_equal(self._newest[0], x):
+            self._value(x)
+        return self._newest[1]
+
+    def _jacobian(self, x: np.ndarray, r: np.ndarray) -> Any:
+        if self.jacobian is not None:
+            J = self.jacobian(self._shaped(x), *self.args)
+            return J if hasattr(J, "tocsr") or hasattr(J, "rmatvec") else np.asarray(J).reshape(len(r), len(x))
+        steps = np.finfo(x.dtype).eps ** 0.5 * np.maximum(1, np.abs(x))
+
+        def at(z: np.ndarray) -> np.ndarray:
+            if np.array_equal(z, x):
+                return r
+            self.evals += 1
+            return np.asarray(self.residuals(self._shaped(z.astype(x.dtype)), *self.args)).reshape(-1)
+
+        return np.asarray(approx_fprime(x, at, np.where(x < 0, -steps, steps))).reshape(len(r), len(x))

@@ -1,0 +1,384 @@
+"""Residuals and modules: Gauss-Newton, Fisher and KFAC against dense matrices, and as methods on both fronts."""
+
+import copy
+import itertools
+
+import numpy as np
+import pytest
+import scipy.optimize
+import scipy.sparse
+import torch
+from scipy.sparse.linalg import aslinearoperator
+from torch import Tensor, nn
+
+import signedstep
+from signedstep import LeastSquares, ModuleLoss
+from signedstep.closure import ClosureObjective
+from signedstep.flat import Flat
+from signedstep.methods import build, globalizations
+from signedstep.objective import Point
+from signedstep.space import Space
+from signedstep.status import Status
+
+MODELS = ["gauss-newton", "natural", "kfac"]
+ALL = [f"{model}/{how}" for model in MODELS for how in globalizations(model)]
+
+
+# Residuals
+
+
+def rosenbrock(x):
+    return (10 * (x[1] - x[0] ** 2), 1 - x[0])
+
+
+def powell(x):
+    return (x[0] + 10 * x[1], 5**0.5 * (x[2] - x[3]), (x[1] - 2 * x[2]) ** 2, 10**0.5 * (x[0] - x[3]) ** 2)
+
+
+def decay(x):
+    t = range(1, 11)
+    data = [3.1, 1.9, 1.3, 0.75, 0.5, 0.34, 0.2, 0.15, 0.08, 0.07]
+    exp = torch.exp if isinstance(x, Tensor) else np.exp
+    return tuple(x[0] * exp(-x[1] * s) - d for s, d in zip(t, data, strict=True))
+
+
+RESIDUALS = {"rosenbrock": (rosenbrock, [-1.2, 1.0]), "powell": (powell, [3.0, -1, 0, 1]), "decay": (decay, [1.0, 1])}
+
+
+def stacked(residuals):
+    return lambda x: torch.stack(residuals(x)) if isinstance(x, Tensor) else np.array(residuals(x))
+
+
+def jacobian(residuals):
+    whole = stacked(residuals)
+    return lambda x: torch.autograd.functional.jacobian(whole, torch.tensor(x, dtype=torch.float64)).numpy()  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize("problem", RESIDUALS)
+def test_products_are_those_with_the_dense_matrix(problem):
+    residuals, start = RESIDUALS[problem]
+    J = jacobian(residuals)(start)
+    x, v = torch.tensor(start, dtype=torch.float64), torch.linspace(1, 2, len(start), dtype=torch.float64)
+    for tensors, jac in [(True, None), (False, jacobian(residuals)), (False, None)]:
+        objective = LeastSquares(stacked(residuals), jac).bind((), (len(start),), tensors)
+        at = objective(x)
+        rel = 1e-12 if tensors or jac else 1e-5
+        for product in (objective.gauss_newton(at), objective.fisher(at, 0)):
+            assert product(v).numpy() == pytest.approx(J.T @ (J @ v.numpy()), rel=rel)
+        r = stacked(residuals)(x.numpy())
+        assert at.f == pytest.approx(0.5 * float(r @ r))
+        assert at.g.numpy() == pytest.approx(J.T @ r, rel=rel)
+
+
+@pytest.mark.parametrize("problem", RESIDUALS)
+def test_levenberg_marquardt_next_to_scipys(problem):
+    """`gauss-newton/trust` reaches what `least_squares` does, in no more than one and a half times the evaluations.
+
+    Theirs solve the linear systems exactly, so here ours do too.
+    """
+    residuals, start = RESIDUALS[problem]
+    fun, jac = stacked(residuals), jacobian(residuals)
+    theirs = scipy.optimize.least_squares(fun, start, jac, method="lm", gtol=1e-10, ftol=1e-15, xtol=1e-15)
+    options = {"krylov_tol": 0, "gtol": 1e-10}
+    ours = signedstep.minimize(LeastSquares(fun, jac), np.array(start), method="gauss-newton/trust", options=options)
+    assert ours.success
+    assert ours.fun == pytest.approx(theirs.cost, rel=1e-9, abs=1e-12)
+    assert ours.nfev <= 1.5 * theirs.nfev
+
+
+@pytest.mark.parametrize("wrap", [np.asarray, scipy.sparse.csr_array, aslinearoperator])
+def test_the_jacobian_may_be_sparse_or_an_operator(wrap):
+    fun, jac = stacked(powell), jacobian(powell)
+    plain = signedstep.minimize(LeastSquares(fun, jac), np.array([3.0, -1, 0, 1]), method="gauss-newton")
+    other = signedstep.minimize(
+        LeastSquares(fun, lambda x: wrap(jac(x))), np.array([3.0, -1, 0, 1]), method="gauss-newton"
+    )
+    assert other.success
+    assert other.history.f[:5] == pytest.approx(plain.history.f[:5], rel=1e-6)
+
+
+@pytest.mark.parametrize("x0", [np.array([-1.2, 1.0]), torch.tensor([-1.2, 1.0], dtype=torch.float64)], ids=type)
+@pytest.mark.parametrize("method", ["lsr1", "bfgs", "newton", "newton-cg", "natural", "gauss-newton/wolfe"])
+def test_residuals_go_with_every_other_method(x0, method):
+    result = signedstep.minimize(LeastSquares(stacked(rosenbrock)), x0, method=method)
+    assert result.success
+    assert np.asarray(result.x) == pytest.approx([1.0, 1.0], abs=1e-3)
+
+
+def test_evaluations_and_products_of_residuals_are_counted():
+    calls = []
+
+    def fun(x):
+        calls.append(x)
+        return stacked(powell)(x)
+
+    x0 = np.array([3.0, -1, 0, 1])
+    result = signedstep.minimize(LeastSquares(fun), x0, method="gauss-newton", options={"maxfun": 60})
+    assert result.nfev == len(calls) <= 60
+    assert result.nhev > 0
+    calls.clear()
+    result = signedstep.minimize(LeastSquares(fun, jacobian(powell)), x0, method="gauss-newton")
+    assert result.nfev == len(calls)
+
+
+@pytest.mark.parametrize("how", globalizations("gauss-newton"))
+def test_every_globalization_descends(how, dtype):
+    x0 = torch.tensor([3.0, -1, 0, 1], dtype=dtype)
+    result = signedstep.minimize(LeastSquares(stacked(powell)), x0, method=f"gauss-newton/{how}", tol=1e-3)
+    assert result.success
+    assert result.x.dtype == dtype
+    assert np.all(np.diff([result.history.f0, *result.history.f]) <= 0)
+    assert np.all(result.history.alpha > 0), "a positive semidefinite model never asks for a negative step"
+
+
+# Modules
+
+
+def made(loss_func: nn.Module, dtype: torch.dtype = torch.float64, seed: int = 0) -> tuple[nn.Module, list]:
+    """A small network with two batches of different sizes."""
+    generator = torch.Generator().manual_seed(seed)
+    torch.manual_seed(seed)
+    model = nn.Sequential(nn.Linear(3, 4), nn.Tanh(), nn.Linear(4, 2)).to(dtype)
+    X = torch.randn(12, 3, generator=generator, dtype=dtype)
+    if isinstance(loss_func, nn.CrossEntropyLoss):
+        y = torch.randint(2, (12,), generator=generator)
+    else:
+        y = torch.randint(2, (12, 2), generator=generator).to(dtype)
+    return model, [(X[:5], y[:5]), (X[5:], y[5:])]
+
+
+def outputs(model: nn.Module, X: Tensor):
+    """The model's outputs as a function of its flat parameters."""
+    shapes = {name: p.shape for name, p in model.named_parameters()}
+
+    def f(z: Tensor) -> Tensor:
+        parts = z.split([shape.numel() for shape in shapes.values()])
+        named = {name: part.view(shape) for (name, shape), part in zip(shapes.items(), parts, strict=True)}
+        return torch.func.functional_call(model, named, X)
+
+    return f
+
+
+def dense_gauss_newton(model: nn.Module, loss_func: nn.Module, data: list) -> Tensor:
+    """J' (Hessian of the loss in the outputs) J, over all the data at once."""
+    X, y = (torch.cat(parts) for parts in zip(*data, strict=True))
+    f, x = outputs(model, X), Flat(model.parameters()).read()
+    J = torch.autograd.functional.jacobian(f, x).flatten(0, 1)
+    out = f(x).detach()
+    H = torch.autograd.functional.hessian(lambda o: loss_func(o.view_as(out), y), out.reshape(-1))
+    return J.T @ H @ J
+
+
+def dense_fisher(model: nn.Module, loss_func: nn.Module, data: list) -> Tensor:
+    """E[grad log p grad log p'] over labels y ~ p(y | model), all of which are tried."""
+    X = torch.cat([X for X, _ in data])
+    x = Flat(model.parameters()).read()
+    F = torch.zeros(len(x), len(x), dtype=x.dtype)
+    cross = isinstance(loss_func, nn.CrossEntropyLoss)
+    log_loss = (nn.CrossEntropyLoss if cross else nn.BCEWithLogitsLoss)(reduction="sum")
+    labels = [0, 1] if cross else list(itertools.product([0.0, 1.0], repeat=2))
+    for row in X:
+        f = outputs(model, row[None])
+        for label in labels:
+            y = torch.tensor([label], dtype=torch.long if cross else x.dtype)
+            leaf = x.clone().requires_grad_(True)
+            value = log_loss(f(leaf), y)
+            (g,) = torch.autograd.grad(value, leaf)
+            F += torch.exp(-value.detach()) * torch.outer(g, g)
+    return F / (len(X) if cross else 2 * len(X)) if loss_func.reduction == "mean" else F
+
+
+def objective_of(model: nn.Module, loss_func: nn.Module, data: list) -> tuple[ClosureObjective, Point]:
+    loss = ModuleLoss(model, loss_func, data)
+    objective = loss.bind((), (), True)
+    return objective, objective(loss.x0)
+
+
+def as_matrix(product, n: int) -> Tensor:
+    return torch.stack([product(row) for row in torch.eye(n, dtype=torch.float64)])
+
+
+LOSSES = [
+    kind(reduction=how) for kind in (nn.MSELoss, nn.CrossEntropyLoss, nn.BCEWithLogitsLoss) for how in ("mean", "sum")
+]
+
+
+@pytest.mark.parametrize("loss_func", LOSSES, ids=lambda f: f"{type(f).__name__}-{f.reduction}")
+def test_the_loss_its_gradient_and_its_gauss_newton_matrix(loss_func):
+    model, data = made(loss_func)
+    objective, at = objective_of(model, loss_func, data)
+    X, y = (torch.cat(parts) for parts in zip(*data, strict=True))
+    whole = loss_func(model(X), y)
+    assert at.f == pytest.approx(whole.item())
+    expected = torch.cat([g.reshape(-1) for g in torch.autograd.grad(whole, list(model.parameters()))])
+    assert torch.allclose(at.g, expected)
+    G = dense_gauss_newton(model, loss_func, data)
+    assert torch.allclose(as_matrix(objective.gauss_newton(at), len(G)), G, atol=1e-12)
+
+
+@pytest.mark.parametrize("loss_func", LOSSES[2:], ids=lambda f: f"{type(f).__name__}-{f.reduction}")
+def test_the_fisher_information_is_the_expectation_over_labels(loss_func):
+    model, data = made(loss_func)
+    objective, at = objective_of(model, loss_func, data)
+    F = dense_fisher(model, loss_func, data)
+    assert torch.allclose(as_matrix(objective.fisher(at, 0), len(F)), F, atol=1e-12)
+    few, many = (as_matrix(objective.fisher(at, samples), len(F)) for samples in (1, 4000))
+    errors = [float((drawn - F).norm() / F.norm()) for drawn in (few, many)]
+    assert 5 * errors[1] < errors[0] < 1, "it is drawn, and more draws are better"
+
+
+@pytest.mark.parametrize("reduction", ["mean", "sum"])
+def test_kfac_is_exact_where_it_should_be(reduction):
+    """One linear layer with squared errors: each example has the same G, so the sum of products is one product."""
+    torch.manual_seed(1)
+    model, loss_func = nn.Linear(3, 2, dtype=torch.float64), nn.MSELoss(reduction=reduction)
+    data = [(torch.randn(9, 3, dtype=torch.float64), torch.randn(9, 2, dtype=torch.float64))]
+    objective, at = objective_of(model, loss_func, data)
+    curvature = build("kfac", at.x, Space(), {}).curvature
+    curvature.start(objective, at)
+    G = dense_gauss_newton(model, loss_func, data)
+    assert torch.allclose(curvature.matrix(), G, atol=1e-12)
+    assert np.sort(curvature.spectrum(at.g).w) == pytest.approx(torch.linalg.eigvalsh(G).numpy())
+    assert torch.allclose(G @ curvature.solve(at.g), at.g)
+    result = signedstep.minimize(ModuleLoss(model, loss_func, data), method="kfac/wolfe", tol=1e-9)
+    assert result.nit == 1, "a Newton step on a quadratic"
+
+
+def test_kfac_is_exact_for_one_example_repeated():
+    torch.manual_seed(2)
+    model, loss_func = nn.Linear(3, 4, dtype=torch.float64), nn.CrossEntropyLoss()
+    data = [(torch.randn(1, 3, dtype=torch.float64).expand(6, 3), torch.tensor([0, 1, 2, 3, 0, 1]))]
+    objective, at = objective_of(model, loss_func, data)
+    curvature = build("kfac", at.x, Space(), {}).curvature
+    curvature.start(objective, at)
+    assert torch.allclose(curvature.matrix(), dense_gauss_newton(model, loss_func, data), atol=1e-12)
+
+
+def test_kfac_is_block_diagonal_with_a_spectrum_of_its_own():
+    model, data = made(nn.MSELoss())
+    objective, at = objective_of(model, nn.MSELoss(), data)
+    curvature = build("kfac", at.x, Space(), {}).curvature
+    curvature.start(objective, at)
+    B = curvature.matrix()
+    assert torch.allclose(B, B.T, atol=1e-12)
+    assert float(B[:16, 16:].abs().max()) == 0
+    seen = curvature.spectrum(at.g)
+    assert np.sort(seen.w) == pytest.approx(torch.linalg.eigvalsh(B).numpy(), abs=1e-12)
+    assert torch.allclose(seen.lift(seen.w * seen.c), B @ at.g)
+    v = torch.linspace(-1, 1, len(at.g), dtype=torch.float64)
+    assert torch.allclose(seen.lift(curvature.spectrum(v).c), v)
+
+
+@pytest.mark.parametrize("method", ALL)
+def test_every_method_lowers_the_loss_of_a_module(method):
+    loss_func = {"gauss-newton": nn.MSELoss(), "natural": nn.CrossEntropyLoss(), "kfac": nn.BCEWithLogitsLoss()}[
+        method.partition("/")[0]
+    ]
+    model, data = made(loss_func)
+    loss = ModuleLoss(model, loss_func, data)
+    before = loss().item()
+    result = signedstep.minimize(loss, method=method, options={"maxiter": 6})
+    # the dense decomposition lists null directions too, where damping divides rounding by rounding
+    assert result.fun < (1.0 if "dense" in method else 0.95) * before
+    assert np.all(np.diff([result.history.f0, *result.history.f]) <= 0)
+    assert loss().item() == pytest.approx(result.fun), "the module is left at the result"
+    assert torch.equal(loss.x0, result.x)
+
+
+@pytest.mark.parametrize("method", [*MODELS, "newton-cg"])
+def test_both_fronts_walk_alike(method, dtype):
+    model, data = made(nn.MSELoss(), dtype)
+    twin = copy.deepcopy(model)
+    expected = signedstep.minimize(ModuleLoss(model, nn.MSELoss(), data), method=method, options={"maxiter": 5})
+    optimizer = signedstep.SecondOrder(twin.parameters(), method, max_iter=5, max_eval=100)
+    optimizer.step(ModuleLoss(twin, nn.MSELoss(), data))
+    assert optimizer.history.f.tolist() == expected.history.f.tolist()
+    for p, q in zip(model.parameters(), twin.parameters(), strict=True):
+        assert torch.equal(p, q)
+
+
+@pytest.mark.parametrize("method", MODELS)
+def test_frozen_parameters_mini_batches_and_resuming(method):
+    model, data = made(nn.MSELoss())
+    model[0].weight.requires_grad_(False)  # type: ignore[index]
+    frozen = model[0].weight.clone()  # type: ignore[index]
+    optimizer = signedstep.SecondOrder(model.parameters(), method, max_iter=3, max_eval=100)
+    losses = [ModuleLoss(model, nn.MSELoss(), batch) for batch in data]
+    for loss in losses:
+        before = loss().item()
+        assert optimizer.step(loss) < before
+    assert torch.equal(model[0].weight, frozen)  # type: ignore[index]
+    saved, weights = optimizer.state_dict(), copy.deepcopy(model.state_dict())
+    optimizer.step(losses[0])
+    expected = [p.detach().clone() for p in model.parameters()]
+    model.load_state_dict(weights)
+    again = signedstep.SecondOrder(model.parameters(), method, max_iter=3, max_eval=100)
+    again.load_state_dict(saved)
+    again.step(losses[0])
+    assert all(torch.equal(a, b) for a, b in zip(expected, model.parameters(), strict=True))
+
+
+def test_a_convolutional_network_under_kfac():
+    torch.manual_seed(0)
+    model = nn.Sequential(nn.Conv2d(1, 3, 3), nn.Tanh(), nn.Flatten(), nn.Linear(3 * 16, 4)).double()
+    data = (torch.randn(20, 1, 6, 6, dtype=torch.float64), torch.arange(20) % 4)
+    loss = ModuleLoss(model, nn.CrossEntropyLoss(), data)
+    result = signedstep.minimize(loss, method="kfac", options={"maxiter": 15})
+    assert result.fun < 0.1 * result.history.f0
+
+
+@pytest.mark.parametrize("method", MODELS)
+def test_losses_that_overflow_leave_the_gradient(method):
+    """Factors and products that are not finite say nothing; a finite loss can still be lowered."""
+    model = nn.Linear(2, 1, dtype=torch.float64)
+    with torch.no_grad():
+        model.weight.fill_(1e-160), model.bias.zero_()
+    data = (torch.full((3, 2), 1e160, dtype=torch.float64), torch.ones(3, 1, dtype=torch.float64))
+    result = signedstep.minimize(ModuleLoss(model, nn.MSELoss(), data), method=method, options={"maxiter": 3})
+    assert result.status in set(Status)
+    assert np.isfinite(result.fun)
+
+
+# Refusals
+
+
+def test_what_they_need_is_said():
+    for method in MODELS:
+        with pytest.raises(TypeError, match=f"'{method}/trust' needs .*ModuleLoss"):
+            signedstep.minimize(lambda x: (x**2).sum(), torch.ones(2), method=method)
+    with pytest.raises(TypeError, match="kfac needs the loss of a module"):
+        signedstep.minimize(LeastSquares(lambda x: x), torch.ones(2), method="kfac")
+    with pytest.raises(TypeError, match="brings its own derivatives, so jac= must be None"):
+        signedstep.minimize(LeastSquares(lambda x: x), np.ones(2), jac=lambda x: x)
+    with pytest.raises(ValueError, match="for arrays only"):
+        signedstep.minimize(LeastSquares(lambda x: x, lambda x: x), torch.ones(2))
+    with pytest.raises(TypeError, match="residuals must be callable"):
+        LeastSquares(3)  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match="x0 must be"):
+        signedstep.minimize(lambda x: (x**2).sum())
+
+
+def test_what_modules_cannot_do_is_said():
+    model, data = made(nn.MSELoss())
+    plain = signedstep.SecondOrder(model.parameters(), "gauss-newton")
+    with pytest.raises(TypeError, match=r"signedstep\.ModuleLoss\(model, loss_func, data\)"):
+        plain.step(lambda: nn.MSELoss()(model(data[0][0]), data[0][1]))
+    with pytest.raises(ValueError, match="cannot maximize"):
+        signedstep.SecondOrder(model.parameters(), "kfac", maximize=True).step(ModuleLoss(model, nn.MSELoss(), data))
+    with pytest.raises(TypeError, match="that of a likelihood: MSELoss"):
+        signedstep.minimize(ModuleLoss(model, nn.HuberLoss(), data), method="natural")
+    with pytest.raises(ValueError, match="reduction 'mean' or 'sum'"):
+        ModuleLoss(model, nn.MSELoss(reduction="none"), data)
+    with pytest.raises(ValueError, match="no examples"):
+        ModuleLoss(model, nn.MSELoss(), [])
+    normed = nn.Sequential(nn.Linear(3, 2), nn.LayerNorm(2)).double()
+    with pytest.raises(NotImplementedError):
+        signedstep.minimize(ModuleLoss(normed, nn.MSELoss(), data), method="kfac")
+
+
+def test_gauss_newton_takes_losses_that_are_no_likelihood():
+    model, data = made(nn.MSELoss())
+    result = signedstep.minimize(
+        ModuleLoss(model, nn.HuberLoss(), data), method="gauss-newton", options={"maxiter": 10}
+    )
+    assert result.fun < 0.9 * result.history.f0
