@@ -35,7 +35,7 @@ class Mixing:
 
     flips: Sequence[tuple[float, float]] = ((0.3, 1e-3), (1.0, 1e-2), (0.1, 1e-4))
     """L-SR1 with a sign for each eigendirection: the curvature outside the pairs over |y|/|s|, the floor under |w|."""
-    spectrum: float = 0.3
+    spectrum: float = 0.2
     """The gamma of the spectrum that these share, over |y|/|s|."""
     lbfgs: bool = True
     """Whether L-BFGS is one of the experts."""
