@@ -18,7 +18,6 @@ from signedstep.flat import Flat
 from signedstep.methods import build, globalizations
 from signedstep.objective import Point
 from signedstep.space import Space
-from signedstep.status import Status
 
 MODELS = ["gauss-newton", "natural", "kfac"]
 ALL = [f"{model}/{how}" for model in MODELS for how in globalizations(model)]
@@ -335,7 +334,7 @@ def test_losses_that_overflow_leave_the_gradient(method):
         model.weight.fill_(1e-160), model.bias.zero_()
     data = (torch.full((3, 2), 1e160, dtype=torch.float64), torch.ones(3, 1, dtype=torch.float64))
     result = signedstep.minimize(ModuleLoss(model, nn.MSELoss(), data), method=method, options={"maxiter": 3})
-    assert result.status in set(Status)
+    assert result.fun <= result.history.f0
     assert np.isfinite(result.fun)
 
 
