@@ -90,15 +90,19 @@ class Mix(Limited):
 
     def _judge(self, pair: NewPair) -> None:
         """Hindsight: who knew that H y = s? The stored s is of length 1."""
-        Ss, Ys, Sy, Yy = pair.columns[:, :-1]
-        h, K = self._h, self._acted(Sy[:, None], Yy[:, None])[:, 0]
-        sHy = h * pair.sy + np.concatenate((Ss, Ys)) @ K
-        yZK = np.concatenate((Sy, Yy)) @ K
-        square = h * (h * pair.yy + 2 * yZK) + np.einsum("ij,ij->j", K, self.pairs.gram @ K)  # |Hy|^2
-        errors = np.sqrt(np.maximum(1 - 2 * sHy + square, _EXACT**2))
+        errors = np.sqrt(np.maximum(self.residuals(pair).diagonal(), _EXACT**2))
         errors[~(errors < 1 / _EXACT)] = 1 / _EXACT
         decay = self.mixing.decay
         self.losses = decay * self.losses + (1 - decay) * np.log(errors)
+
+    def residuals(self, pair: NewPair) -> np.ndarray:
+        """The inner products of what the experts get wrong in a pair that none of them has learned, s - H_i y."""
+        Ss, Ys, Sy, Yy = pair.columns[:, :-1]
+        h, K = self._h, self._acted(Sy[:, None], Yy[:, None])[:, 0]
+        sH = h * pair.sy + np.concatenate((Ss, Ys)) @ K  # s.(H_i y)
+        yK = np.concatenate((Sy, Yy)) @ K
+        hy = np.outer(h, 0.5 * pair.yy * h + yK)
+        return 1 - sH - sH[:, None] + hy + hy.T + K.T @ self.pairs.gram @ K
 
     def _learn(self) -> None:
         """Make the experts anew from the stored pairs."""
