@@ -44,10 +44,11 @@ def torchs(fun: Counted, x0: np.ndarray) -> None:
         x.grad = torch.from_numpy(g)
         return f
 
-    before = -1
-    while len(fun.lowest) > before + 1:
+    evals = 2
+    while evals > 1:
         before = len(fun.lowest)
         method.step(closure)
+        evals = len(fun.lowest) - before
 
 
 def near(saddle: Saddle, seed: int) -> torch.Tensor:
