@@ -63,17 +63,18 @@ def _inverse(M: np.ndarray) -> tuple[np.ndarray, int]:
     return inverse.numpy(), int(info)
 
 
-def diagonalise(gamma: float, PsiPsi: np.ndarray, M_inverse: np.ndarray) -> Eigen:
+def diagonalise(gamma: float, PsiPsi: np.ndarray, M_inverse: np.ndarray, rank: float = _RANK) -> Eigen:
     """The eigenvalues of B other than gamma (Brust, Erway and Marcia's partial decomposition, from Gram matrices).
 
     A pivoted Cholesky factorisation Psi'Psi = R'R finds an orthonormal basis Q = Psi R^-1 of the range, and
-    Q'B Q = gamma I + R M^-1 R'. Psi may be rank deficient: columns that add nothing new are left out of the basis.
+    Q'B Q = gamma I + R M^-1 R'. Psi may be rank deficient: columns that add nothing new, less than `rank` times their
+    number of their square, are left out of the basis.
     """
     k = len(PsiPsi)
     norms = np.sqrt(PsiPsi.diagonal())
     norms[~(norms > 0)] = 1.0
     scale = np.outer(norms, norms)
-    U, pivots, rank, _ = _pstrf(PsiPsi / scale, tol=_RANK * k)
+    U, pivots, rank, _ = _pstrf(PsiPsi / scale, tol=rank * k)
     pivots = pivots - 1
     R = np.triu(U[:rank])
     w, V = eigen(_product(_product(R, (M_inverse * scale)[pivots[:, None], pivots]), R.T))
@@ -82,21 +83,22 @@ def diagonalise(gamma: float, PsiPsi: np.ndarray, M_inverse: np.ndarray) -> Eige
     return Eigen(gamma + w, vectors / norms[:, None])
 
 
-def pencil(gamma: float, PsiPsi: np.ndarray, M: np.ndarray, noise: np.ndarray, rank: float) -> Eigen:
+def pencil(gamma: float, PsiPsi: np.ndarray, M: np.ndarray, noise: np.ndarray) -> Eigen:
     """The same from M itself, which may be singular: if M z = mu Psi'Psi z, Psi z is an eigenvector to gamma + 1/mu.
 
     A quarter of the work, but Psi must have full rank: each of its columns, made orthogonal to those before it, must
-    keep more than `rank` of its square. Columns whose square is below `noise` are rounding and taken for zero.
+    have a square above its `noise`, which is what rounding leaves in the diagonal of Psi'Psi.
     """
-    squares = PsiPsi.diagonal()
-    if len(M) <= _ONE_THREAD and (squares > noise).all():
+    if len(M) <= _ONE_THREAD:
         R, info = _potrf(PsiPsi)
-        if not info and (R.diagonal() ** 2 > rank * squares).all():
+        if not info and (R.diagonal() ** 2 > noise).all():
             mu, vectors, info = _sygvd(M, PsiPsi)
             if not info:
                 return Eigen(gamma + 1 / mu, vectors)
-    seen = np.where(squares > noise, 1.0, 0.0)
-    return diagonalise(gamma, PsiPsi * np.outer(seen, seen), invert(M)[0])
+    squares = PsiPsi.diagonal()
+    seen = squares > noise
+    rank = (noise[seen] / squares[seen]).max(initial=_RANK)
+    return diagonalise(gamma, PsiPsi * np.outer(seen, seen), invert(M)[0], rank)
 
 
 def _product(A: np.ndarray, B: np.ndarray) -> np.ndarray:

@@ -47,8 +47,8 @@ class Flipped:
     |w|, relative to the largest.
     """
 
-    def __init__(self, spectrum: float, versions: Sequence[tuple[float, float]], rank: float):
-        self.spectrum, self.count, self.rank = spectrum, len(versions), rank
+    def __init__(self, spectrum: float, versions: Sequence[tuple[float, float]], rounding: float):
+        self.spectrum, self.count, self.rounding = spectrum, len(versions), rounding
         self.outside, self.floors = np.array(versions, dtype=float).reshape(-1, 2).T
 
     def learn(self, grams: Grams) -> None:
@@ -57,8 +57,8 @@ class Flipped:
         size = float(YY[-1, -1]) ** 0.5  # |y|/|s|: the stored s are of length 1
         gamma = self.gamma = self.spectrum * size
         PsiPsi = YY - gamma * (lower + upper - gamma * SS)
-        noise = self.rank * (YY.diagonal() + gamma * gamma)
-        w, self.V = pencil(gamma, PsiPsi, lower - gamma * SS, noise, self.rank)
+        noise = self.rounding * (YY.diagonal() + gamma * gamma)
+        w, self.V = pencil(gamma, PsiPsi, lower - gamma * SS, noise)
         sizes = np.abs(w)
         largest = sizes[sizes < np.inf].max(initial=gamma)
         self.h = 1 / (self.outside * size)

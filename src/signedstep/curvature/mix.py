@@ -68,7 +68,7 @@ class Mix(Limited):
     def start(self, objective: Objective, at: Point) -> None:
         super().start(objective, at)
         self.pairs.track_s()
-        flipped = Flipped(self.mixing.spectrum, self.mixing.flips, rank=8 * torch.finfo(at.x.dtype).eps)
+        flipped = Flipped(self.mixing.spectrum, self.mixing.flips, rounding=8 * torch.finfo(at.x.dtype).eps)
         self._families = [*([Scaled(_POSITIVE)] if self.mixing.lbfgs else []), *([flipped] if flipped.count else [])]
         self.losses = np.zeros(sum(family.count for family in self._families))
 
