@@ -174,9 +174,10 @@ def beats_others(main: Sequence[Panel]) -> Claim:
 
 
 def beats_scaled(main: Sequence[Panel]) -> Claim:
-    found, flips = duels(main, OURS, "lbfgs-scaled"), duels(main, "lsr1-flip", "lbfgs-scaled")
+    found, flips, mixes = (duels(main, solver, "lbfgs-scaled") for solver in (OURS, "lsr1-flip", "mix"))
     sentence = f"l-SR1± ended below the scaled l-BFGS in {share(found)} of the pairs"
-    sentence += f", l-SR1+flip in {share(flips)}" if flips["evals"].pairs else ""
+    for name, additional in (("l-SR1+flip", flips), ("mix", mixes)):
+        sentence += f", {name} in {share(additional)}" if additional["evals"].pairs else ""
     return Claim(
         "+",
         "Our question: does it beat a well-scaled l-BFGS?",
@@ -184,8 +185,8 @@ def beats_scaled(main: Sequence[Panel]) -> Claim:
         "Held: l-SR1± beats the scaled l-BFGS; partly: its median is lower on more than half of the data sets.",
         judged(found, beats_or_leads),
         f"{sentence}." if found["evals"].pairs else "It was not run.",
-        {**numbers(found), "flip": numbers(flips)},
-        lower({"l-SR1± below it": found, "l-SR1+flip below it": flips}),
+        {**numbers(found), "flip": numbers(flips), "mix": numbers(mixes)},
+        lower({"l-SR1± below it": found, "l-SR1+flip below it": flips, "mix below it": mixes}),
     )
 
 

@@ -54,7 +54,10 @@ SOLVERS: dict[str, Solver] = {
         "l-SR1+damp O(n³)", "lsr1/damp-dense", "damping as the paper did it", _IDENTITY, dense_in_n=True
     ),
     "lsr1-wolfe+-": Solver("l-SR1+Wolfe±", "lsr1/wolfe+-", "the paper's method", _IDENTITY),
-    "lsr1-flip": Solver("l-SR1+flip", "lsr1/flip", "a sign for each eigendirection, our default", WOLFE, paper=False),
+    "lsr1-flip": Solver("l-SR1+flip", "lsr1/flip", "a sign for each eigendirection", WOLFE, paper=False),
+    "mix": Solver(
+        "mix (auto)", "mix", "our default: L-BFGS and flipped L-SR1, weighted by hindsight", WOLFE, paper=False
+    ),
     "lbfgs-scaled": Solver(
         "l-BFGS scaled", "lbfgs/wolfe", "l-BFGS as everyone runs it, gamma = yy/sy", WOLFE, paper=False
     ),
