@@ -19,6 +19,8 @@ $(USED): pyproject.toml constraints.txt
 
 $(DEVELOPED): $(USED)
 	$(INSTALL) --editable '.[dev]'
+	@# Only an example of a package that curvlinops needs wants torchvision; made for CUDA, it breaks Lightning's imports here.
+	$(BIN)/pip uninstall --quiet --yes torchvision
 	touch $@
 
 reproduce: $(USED)  ## run the paper's experiments on the embedded data and write results/report/report.html
