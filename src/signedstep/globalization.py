@@ -204,7 +204,7 @@ class _Line:
     def __init__(self, objective: Objective, at: Point, p: Tensor, space: Space):
         self.objective, self.at, self.p, self.space = objective, at, p, space
         self.newest: tuple[float, Point] | None = None
-        self.lowest: tuple[float, float, Tensor, Any] = (0.0, at.f, at.g, at.aux)
+        self.lowest: tuple[float, float, Tensor, Any, float] = (0.0, at.f, at.g, at.aux, math.nan)
 
     def __call__(self, t: float) -> tuple[float, float]:
         self.newest = None  # frees its vectors before new ones are made
@@ -215,15 +215,16 @@ class _Line:
             return math.nan, math.nan  # a gradient with NaN where p is 0 has a finite slope, but no finite square
         self.space.remember(point.g, square)
         if point.f < self.lowest[1]:
-            self.lowest = (t, point.f, point.g, point.aux)
+            self.lowest = (t, point.f, point.g, point.aux, square)
         return point.f, slope
 
     def point(self, t: float) -> Point:
         """The point of a trial that a search may return: its newest or its lowest."""
         if self.newest and self.newest[0] == t:
             return self.newest[1]
-        kept, f, g, aux = self.lowest
+        kept, f, g, aux, square = self.lowest
         assert kept == t, "a search returns its newest or its lowest trial"
+        self.space.remember(g, square)
         return Point(self._x(t), f, g, aux)
 
     def _x(self, t: float) -> Tensor:

@@ -232,7 +232,7 @@ def _search(settings: Settings, c2: float, rounding: float) -> Armijo | Wolfe:
 def build(name: str | None, x0: Tensor, space: Space, options: Mapping[str, Any]) -> Method:
     """The parts of a method, shaped by options (the fields of `Settings`) and by size and precision of x0."""
     settings = Settings(**options)
-    name = full_name(name, x0.numel(), settings.history_size)
+    name = full_name(name, space.dimension(x0), settings.history_size)
     curvature, globalization = name.split("/")
     model, strategy = CURVATURES[curvature], GLOBALIZATIONS[globalization]
     eps = torch.finfo(x0.dtype).eps
