@@ -11,6 +11,7 @@ LAYERS = [
     {"history", "spectrum", "secular", "interpolate"},
     {"linesearch", "objective", "flat"},
     {"closure", "curvature"},
+    {"distributed"},
     {"globalization"},
     {"region"},
     {"engine"},

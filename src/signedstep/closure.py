@@ -27,6 +27,11 @@ class ClosureObjective:
         self.newest = None
         self.flat.write(x)
         self.flat.clear_grads()
+        f, aux = self.called()
+        return self.pointed(x, f, self.flat.read_grads(), aux)
+
+    def called(self) -> tuple[float, Any]:
+        """Call the closure where the parameters are: its loss, and what it returns beside it."""
         with torch.enable_grad():
             returned = self.closure()
             loss, aux = returned if isinstance(returned, tuple) and len(returned) == 2 else (returned, None)
@@ -35,7 +40,10 @@ class ClosureObjective:
                 self._like = loss.detach()
             if not self.flat.has_grads():
                 self._differentiate(loss, f)
-        g = self.flat.read_grads()
+        return f, aux
+
+    def pointed(self, x: Tensor, f: float, g: Tensor, aux: Any) -> Point:
+        """The point of a loss and its gradient, which is to be minimised."""
         if self.sign < 0:
             g.neg_()
         self.newest = g

@@ -63,6 +63,9 @@ class Globalization(ABC):
     boldness = 1.0
     """A factor on the first length that is tried: the learning rate of the torch.optim front."""
 
+    dense = False
+    """Whether it works on a matrix of n x n numbers, which needs whole vectors."""
+
     patience = 1
     """How many proposals one iteration may ask for."""
 
@@ -171,6 +174,8 @@ class Modified(AlongLine):
 
 class ModifiedDense(Modified):
     """The same, as the paper did it: an O(n^3) eigendecomposition of the n x n matrix, to show what that costs."""
+
+    dense = True
 
     def diagonalised(self, B: Curvature, g: Tensor) -> Spectrum:
         w, V = torch.linalg.eigh(B.matrix())

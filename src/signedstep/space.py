@@ -25,6 +25,9 @@ _STRETCH = 2**18
 class Space:
     """Euclidean inner products and linear combinations of long vectors."""
 
+    whole = True
+    """Whether vectors are whole here; if not, models that need a matrix of n x n numbers cannot be."""
+
     def __init__(self) -> None:
         self._squares: list[tuple[Callable[[], Tensor | None], float]] = []
 

@@ -25,6 +25,9 @@ class Curvature(ABC):
     has_matrix: ClassVar[bool] = True
     """Whether B is known: it has a spectrum, and along -B^-1 g its minimum is at 1. Else there is only a direction."""
 
+    dense: ClassVar[bool] = False
+    """Whether it keeps a matrix of n x n numbers, which needs whole vectors."""
+
     learned: int
     """How many pairs the model stands on; 0 means that B is still a multiple of the identity chosen blindly."""
 

@@ -21,6 +21,7 @@ class Exact(Curvature):
     """
 
     definite = False
+    dense = True
 
     def start(self, objective: Objective, at: Point) -> None:
         if not isinstance(objective, Twice):

@@ -24,15 +24,15 @@ FURTHER = tuple(f.name for f in fields(Settings) if f.name not in ("history_size
 _RATE = "a finite number that is not negative"
 
 
-def check(options: Mapping[str, Any]) -> None:
-    """Complain about wrong options."""
+def check(options: Mapping[str, Any], space: Space | None = None) -> None:
+    """Complain about wrong options, and about methods that cannot be in this space."""
     rate(options)
     check_count("max_iter", options["max_iter"], least=1)
     check_count("max_eval", options["max_eval"], least=1)
     check_at_least_zero("tolerance_grad", options["tolerance_grad"])
     check_at_least_zero("tolerance_change", options["tolerance_change"])
     check_choice("line_search_fn", options["line_search_fn"], SEARCHES)  # type: ignore[arg-type]
-    parts = build(options["method"], torch.zeros(0, device="cpu"), Space(), settings(options))
+    parts = build(options["method"], torch.zeros(0, device="cpu"), space or Space(), settings(options))
     if needs_hessian(parts.name):
         raise ValueError(
             f"the method {parts.name!r} needs Hessians, which a closure that calls backward() cannot give; "
