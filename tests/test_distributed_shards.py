@@ -58,7 +58,12 @@ def saves(rank: int, folder: str) -> dict:
             before = steps(net, optimizer, 4)
             path = Path(folder) / kind / name
             dcp.save({"model": net.state_dict(), "optimizer": optimizer.state_dict()}, checkpoint_id=path)
-            found[kind, name] = before, steps(net, optimizer, 4), loads(rank, folder, kind, kind, name)
+            copied = prepared(kind, options)
+            copied[0].load_state_dict(net.state_dict())
+            copied[1].load_state_dict(optimizer.state_dict())
+            after = steps(net, optimizer, 4)
+            assert steps(*copied, 4) == after, "a state dict in memory does it too"
+            found[kind, name] = before, after, loads(rank, folder, kind, kind, name)
     return found
 
 

@@ -3,7 +3,6 @@
 import math
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from copy import deepcopy
 from typing import Any
 
 import torch
@@ -20,7 +19,7 @@ from signedstep.history import History
 from signedstep.methods import build
 from signedstep.objective import Point
 from signedstep.optim import options as group_options
-from signedstep.optim.snapshots import check_loadable, mapped, shapes
+from signedstep.optim.snapshots import check_loadable, copied, mapped, shapes
 from signedstep.status import Status
 
 
@@ -218,7 +217,7 @@ class SecondOrder(Optimizer):
         finally:
             handle.remove()
         for saved in final["state"].values():  # not as torch has cast it: Gram matrices stay in double precision
-            self.state[self._first] = deepcopy(saved)
+            self.state[self._first] = copied(saved)
         self._forget()
 
     def __getstate__(self) -> dict[str, Any]:

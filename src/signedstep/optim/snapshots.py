@@ -1,6 +1,7 @@
 """Whether a state dict fits an optimizer: the same kind, the same method, parameters of the same shapes."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from copy import deepcopy
 from typing import Any
 
 from torch import Tensor
@@ -33,6 +34,15 @@ def mapped(change: Callable[[Any], Any], state: Any) -> Any:
     if isinstance(state, Mapping):
         return {name: mapped(change, value) for name, value in state.items()}
     return state
+
+
+def copied(state: Any) -> Any:
+    """A state that later changes of the given one do not reach; deepcopy fails on DTensors."""
+    if isinstance(state, Tensor):
+        return state.clone()
+    if isinstance(state, Mapping):
+        return {name: copied(value) for name, value in state.items()}
+    return [copied(value) for value in state] if isinstance(state, list) else deepcopy(state)
 
 
 def shapes(layout: Iterable[Sequence[Any]]) -> list[str]:
