@@ -15,6 +15,7 @@ import signedstep
 from parallel import joined, parameters, regression, uneven
 from ranks import Raised, Ranks, on_ranks
 from signedstep.distributed import LostRankError, Parallel, RankError, load
+from signedstep.space import Space
 
 REPETITIONS = int(os.environ.get("SIGNEDSTEP_FAULTS", "1"))
 FAULTS = ("raise", "memory", "nan", "slow")
@@ -120,6 +121,31 @@ def interrupted(rank: int) -> str:
 
 def test_an_interrupt_of_one_rank_comes_through_and_ends_the_others():
     assert Ranks(2, interrupted, timeout=SHORT).join() == ["LostRankError", "KeyboardInterrupt"]
+
+
+def no_room(rank: int) -> str:
+    """The optimizer itself runs out of memory on one rank, while it makes a trial point."""
+    params = parameters()
+    optimizer = signedstep.LSR1(params, parallel=Parallel(shard=True))
+    if rank == 1:
+        calls, moved = [0], Space.moved
+
+        def fails(self, x, p, t):
+            calls[0] += 1
+            if calls[0] == 4:
+                raise MemoryError("no room for a trial point")
+            return moved(self, x, p, t)
+
+        Space.moved = fails
+    with pytest.raises(LostRankError) as caught:
+        optimizer.step(lambda: regression(joined(params), slice(None)))
+    return str(caught.value)
+
+
+def test_a_rank_that_fails_outside_its_closure_does_not_go_on_with_other_trials():
+    said = Ranks(2, no_room, timeout=SHORT).join()
+    assert "lost another rank" in said[0]
+    assert "MemoryError: no room" in said[1]
 
 
 def killed(rank: int, folder: str, shard: bool, how: int, after: int) -> tuple[float, list[float], str]:

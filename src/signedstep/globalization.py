@@ -233,4 +233,4 @@ class _Line:
         return Point(self._x(t), f, g, aux)
 
     def _x(self, t: float) -> Tensor:
-        return torch.add(self.at.x, self.p, alpha=t)
+        return self.space.moved(self.at.x, self.p, t)

@@ -90,6 +90,10 @@ class Space:
             out[whole:].addmv_(A[:, whole:].T, weights)
         return out
 
+    def moved(self, x: Tensor, p: Tensor, t: float) -> Tensor:
+        """The point x + t p."""
+        return torch.add(x, p, alpha=t)
+
     def dimension(self, v: Tensor) -> int:
         """The n of the space that v is in, of which a distributed space keeps a part here."""
         return v.numel()

@@ -77,6 +77,15 @@ class Link:
         self._run(dist.all_gather_object, found, text)
         return found
 
+    @contextmanager
+    def together(self) -> Iterator[None]:
+        """What all ranks must do or none: an exception here would let this rank go on with other trials than theirs."""
+        try:
+            yield
+        except Exception as error:
+            self.leave(f"this rank failed outside its closure: {type(error).__name__}: {error}")
+            raise Lost(self._broken) from error
+
     def leave(self, reason: str) -> None:
         """Take no further part: what this rank was about to do is no longer what the others expect."""
         self._broken = self._broken or reason

@@ -39,10 +39,12 @@ class ParallelObjective(ClosureObjective):
 
     def __call__(self, x: Tensor) -> Point:
         self.newest = None
-        self.flat.write(x)
-        self.flat.clear_grads()
+        with self.flat.link.together():
+            self.flat.write(x)
+            self.flat.clear_grads()
         report, aux, error = self._reported()
-        g, reports = self.flat.exchange_grads(report)
+        with self.flat.link.together():
+            g, reports = self.flat.exchange_grads(report)
         if reports.failed.any():
             self._raise(error, reports)
         f, divisor = self.weigh(reports)

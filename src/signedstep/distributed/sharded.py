@@ -1,4 +1,4 @@
-"""The vector space in slices: each rank keeps a part of every vector, and sums are completed over the ranks."""
+"""The vector space on several ranks: copies, or slices whose sums are completed over the ranks."""
 
 from collections.abc import Sequence
 
@@ -9,14 +9,26 @@ from signedstep.distributed.link import Link
 from signedstep.space import Space
 
 
-class Sharded(Space):
+class Copied(Space):
+    """R^n, whole and alike on every rank of a link."""
+
+    def __init__(self, link: Link):
+        super().__init__()
+        self.link = link
+
+    def moved(self, x: Tensor, p: Tensor, t: float) -> Tensor:
+        with self.link.together():
+            return super().moved(x, p, t)
+
+
+class Sharded(Copied):
     """R^n over the ranks of a link. Linear combinations need no communication, sums a few numbers of it."""
 
     whole = False
 
     def __init__(self, link: Link, n: int):
-        super().__init__()
-        self.link, self.n = link, n
+        super().__init__(link)
+        self.n = n
 
     def inner(self, A: Tensor, B: Sequence[Tensor]) -> np.ndarray:
         return self.link.sums(super().inner(A, B))

@@ -7,7 +7,9 @@ from torch import Tensor
 
 from signedstep.distributed.link import Link
 from signedstep.distributed.reports import Report, Reports, Slots
+from signedstep.distributed.sharded import Copied
 from signedstep.flat import Flat, real
+from signedstep.space import Space
 
 
 class Shared(Flat):
@@ -23,6 +25,9 @@ class Shared(Flat):
 
     def holds(self, x: Tensor) -> bool:
         return self.link.all(super().holds(x))
+
+    def space(self) -> Space:
+        return Copied(self.link)
 
     def exchange_grads(self, report: Report) -> tuple[Tensor, Reports]:
         """The gradient of all ranks, weighted by their counts and not yet divided by them, and what they report."""

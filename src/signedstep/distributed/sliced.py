@@ -68,15 +68,15 @@ class Sliced(Shared):
         self.clear_grads()
 
     def exchange_grads(self, report: Report) -> tuple[Tensor, Reports]:
-        grads = self.grads()
         if self.averaged:
-            return self._slice(grads), self.slots.exchange(report)
+            return self._slice(self.grads()), self.slots.exchange(report)
         g = torch.empty(self.stop - self.start, dtype=self.dtype, device=self.device)
+        grads = self.grads() if report.count else []  # neither a mean of no samples nor what a failure has left
         mine, rows = self._buffers(self.slots.length)
         self.slots.write(report, mine[self._width :])
         rows[:, self._width :] = mine[self._width :]
         for begin, end in self._buckets():
-            if report.count:  # else 0: neither a mean of no samples nor what a failure has left
+            if grads:
                 for rank, row in enumerate(rows):
                     for grad, part in self._parts_of(grads, row, rank, begin, end):
                         part.copy_(grad).mul_(report.count)
