@@ -5,8 +5,8 @@ INSTALL := $(BIN)/pip install --quiet --disable-pip-version-check --constraint c
 USED := .venv/.used
 DEVELOPED := .venv/.developed
 
-.PHONY: help reproduce bench test test-kill check format bench-classical bench-overhead bench-copies bench-large \
-	bench-first-layer bench-pinn bench-saddles fuzz-readers clean
+.PHONY: help reproduce bench test test-kill test-faults check format bench-classical bench-overhead bench-copies \
+	bench-large bench-sharded bench-first-layer bench-pinn bench-saddles fuzz-readers clean
 
 help:  ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 20
@@ -35,6 +35,9 @@ test: $(DEVELOPED)  ## run the tests
 test-kill: $(DEVELOPED)  ## kill a study at ten random moments and resume it
 	SIGNEDSTEP_KILLS=10 $(BIN)/pytest tests/test_resume.py
 
+test-faults: $(DEVELOPED)  ## ranks that raise, are slow, stop or are killed, 20 times each (half an hour)
+	SIGNEDSTEP_FAULTS=20 $(BIN)/pytest tests/test_distributed_failures.py
+
 check: $(DEVELOPED)  ## lint, formatting and types
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
@@ -55,6 +58,9 @@ bench-copies: $(DEVELOPED)  ## cost of the flat vector under the torch.optim fro
 
 bench-large: $(DEVELOPED)  ## ten steps over 1e8 parameters, with their memory (8 GiB, one minute)
 	$(BIN)/python benchmarks/large.py
+
+bench-sharded: $(DEVELOPED)  ## memory of sharded vectors on 1, 2 and 4 ranks, n = 1e7
+	$(BIN)/python benchmarks/sharded.py
 
 bench-first-layer: $(DEVELOPED)  ## from which density on the first layer of a network is faster dense
 	$(BIN)/python benchmarks/first_layer.py

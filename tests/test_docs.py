@@ -1,6 +1,9 @@
 """The code in the documentation runs, and prints what the documentation says."""
 
+import os
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -16,11 +19,43 @@ def blocks(page: Path, language: str) -> list[str]:
     return re.findall(rf"```{language}\n(.*?)```", page.read_text(), re.DOTALL)
 
 
-@pytest.mark.parametrize("page", [page for page in PAGES if blocks(page, "python")], ids=lambda page: page.name)
+RANKS = ROOT / "docs" / "distributed.md"
+
+
+@pytest.mark.parametrize(
+    "page", [page for page in PAGES if blocks(page, "python") and page != RANKS], ids=lambda page: page.name
+)
 def test_python_blocks_run_in_order(page):
     names: dict = {}
     for block in blocks(page, "python"):
         exec(compile(block, str(page), "exec"), names)
+
+
+def torchrun(*command: str, folder: Path) -> str:
+    """What a program prints on two ranks."""
+    run = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2", *command]
+    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
+    done = subprocess.run(run, cwd=folder, env=environment, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_python_blocks_for_several_ranks_run_there(tmp_path):
+    program = tmp_path / "page.py"
+    program.write_text("\n".join([*blocks(RANKS, "python"), "open(f'{rank}.txt', 'w').write(repr(loss.item()))"]))
+    torchrun(str(program), folder=tmp_path)
+    first, second = ((tmp_path / f"{rank}.txt").read_text() for rank in (0, 1))
+    assert first == second
+    assert float(first) < 0.1
+
+
+def test_the_example_for_several_ranks(tmp_path):
+    example = str(ROOT / "examples" / "distributed.py")
+    told = torchrun(example, "--steps", "3", "--folder", "saved", folder=tmp_path).splitlines()
+    losses = [float(line.split()[3]) for line in told]
+    assert len(losses) == 3
+    assert losses == sorted(losses, reverse=True)
+    assert len(list((tmp_path / "saved").glob("*/.metadata"))) == 3
 
 
 def test_the_first_example_prints_what_it_says(capsys):

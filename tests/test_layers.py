@@ -11,7 +11,7 @@ LAYERS = [
     {"history", "spectrum", "secular", "steihaug", "kronecker", "interpolate"},
     {"linesearch", "plane", "objective", "flat"},
     {"arrays", "closure", "curvature"},
-    {"residuals", "module"},
+    {"residuals", "module", "distributed"},
     {"globalization"},
     {"region"},
     {"engine"},

@@ -37,24 +37,33 @@ class ClosureObjective:
         flat: Flat,
         closure: Callable[[], Any],
         maximize: bool = False,
-        called: Callable[[], None] = lambda: None,
+        counted: Callable[[], None] = lambda: None,
     ):
-        self.flat, self.closure, self.sign, self.called = flat, closure, -1.0 if maximize else 1.0, called
+        self.flat, self.closure, self.sign, self.counted = flat, closure, -1.0 if maximize else 1.0, counted
         self.evals = self.gradients = self.hessians = 0
         self.newest: Tensor | None = None
         """The gradient that the parameters carry now."""
         self._like: Tensor | None = None
 
     def __call__(self, x: Tensor) -> Point:
+        self._place(x)
+        f, aux = self.called()
+        return self.pointed(x, f, self.flat.read_grads(), aux)
+
+    def called(self) -> tuple[float, Any]:
+        """Call the closure where the parameters are: its loss, and what it returns beside it."""
         self.evals += 1
         with torch.enable_grad():
-            loss, aux = self._called(x)
+            loss, aux = self._returned()
             f = scalar(loss, "the closure")
             if isinstance(loss, Tensor) and (self._like is None or math.isfinite(f)):
                 self._like = loss.detach()
             if not self.flat.has_grads():
                 self._differentiate(loss, f)
-        g = self.flat.read_grads()
+        return f, aux
+
+    def pointed(self, x: Tensor, f: float, g: Tensor, aux: Any) -> Point:
+        """The point of a loss and its gradient, which is to be minimised."""
         if self.sign < 0:
             g.neg_()
         self.newest = g
@@ -64,7 +73,8 @@ class ClosureObjective:
         """Products with the Hessian by a second backward pass, through the loss of one more call of the closure."""
         self.gradients += 1
         with torch.enable_grad():
-            loss, _ = self._called(at.x)
+            self._place(at.x)
+            loss, _ = self._returned()
             if self.flat.has_grads() or not (isinstance(loss, Tensor) and loss.requires_grad):
                 raise RuntimeError(
                     "products with the Hessian need a closure that only returns the loss, without calling backward() "
@@ -120,12 +130,15 @@ class ClosureObjective:
 
         return product
 
-    def _called(self, x: Tensor) -> tuple[Any, Any]:
-        """The loss at x, and what else the closure returns; the parameters are left there without gradients."""
+    def _place(self, x: Tensor) -> None:
+        """Set the parameters to x, without gradients."""
         self.newest = None
         self.flat.write(x)
         self.flat.clear_grads()
-        self.called()
+
+    def _returned(self) -> tuple[Any, Any]:
+        """The loss where the parameters are, and what else the closure returns."""
+        self.counted()
         returned = self.closure()
         return returned if isinstance(returned, tuple) and len(returned) == 2 else (returned, None)
 

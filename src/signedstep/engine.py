@@ -25,6 +25,8 @@ ON_FAILURE = ("restart", "stop")
 """What to do after a search that found nothing: start again from the identity, or stop."""
 _UNBOUNDED = 3
 """How many times in a row f falls up to the longest step, 1e10 times the first trial, before it counts as unbounded."""
+_SLACK = 1.01
+"""More than rounding can add to a bound."""
 
 
 @dataclass(frozen=True)
@@ -62,7 +64,8 @@ class Engine:
         self.error: Exception | None = None
         """What a trial point of the last iteration raised."""
         self._place(start)
-        self._far = 1e6 * (1 + self._length(start.x))  # 1 is the length of the first trial step
+        self._reach = self._length(start.x)  # |x| is at most this
+        self._far = 1e6 * (1 + self._reach)  # 1 is the length of the first trial step
         curvature.start(objective, start)
 
     def _place(self, at: Point) -> None:
@@ -76,7 +79,8 @@ class Engine:
         """Go on from a point that was just evaluated, here or elsewhere; what the curvature model knows stays."""
         self.evals += 1
         same = at.f == self.at.f and torch.equal(at.x, self.at.x) and torch.equal(at.g, self.at.g)
-        self._place(self.at if same else at)
+        self._place(self.at if self.space.agreed(same) else at)
+        self._reach = math.inf
         self.curvature.move(self.objective, self.at)
 
     def state(self) -> dict[str, Any]:
@@ -116,6 +120,7 @@ class Engine:
         learned = False
         if step.point is not None:
             old, self.at, self.scale = self.at, step.point, step.scale
+            self._reach += self.scale.length
             self.grad_norm = self._norm(self.at)
             learned = self.curvature.update(old, self.at)
             self.status = self._test(old, step)
@@ -166,7 +171,9 @@ class Engine:
         return self._test_gradient()
 
     def _test_gradient(self) -> Status:
-        if self.space.largest(self.at.g) <= self.tolerances.gtol:
+        gtol, n = self.tolerances.gtol, self.space.dimension(self.at.g)
+        possible = self.grad_norm <= _SLACK * gtol * math.sqrt(n)  # the largest entry is at least |g|/sqrt(n)
+        if possible and self.space.largest(self.at.g) <= gtol:
             return Status.GRADIENT
         return Status.RUNNING if self.grad_norm > 0 else Status.STALLED  # its square underflows
 
@@ -177,13 +184,20 @@ class Engine:
             return flat
         if ftol and old.f - self.at.f <= ftol * max(abs(old.f), abs(self.at.f)):
             return Status.DECREASE
-        if xtol and self.scale.length <= xtol * self._length(self.at.x):
+        if xtol and self._is_short(xtol):
             return Status.STEP
         far = step.status is Status.MAX_STEP and self._length(self.at.x) >= self._far
         self._longest = self._longest + 1 if far else 0
         if self._longest >= _UNBOUNDED:
             return Status.UNBOUNDED
         return Status.STALLED if self._stall.sees(self.at.f, self.grad_norm) else Status.RUNNING
+
+    def _is_short(self, xtol: float) -> bool:
+        """Whether the last step was at most this part of |x|; the bound on |x| often saves a look at x."""
+        if self.scale.length > _SLACK * xtol * self._reach:
+            return False
+        self._reach = self._length(self.at.x)
+        return self.scale.length <= xtol * self._reach
 
 
 class _Stall:

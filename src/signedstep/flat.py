@@ -1,9 +1,12 @@
 """Parameters as one flat vector: several tensors of any shape, layout, precision and device go in and come out."""
 
 from collections.abc import Callable, Iterable, Sequence
+from typing import Any
 
 import torch
 from torch import Tensor
+
+from signedstep.space import Space
 
 
 class Flat:
@@ -11,20 +14,22 @@ class Flat:
 
     Frozen parameters (`requires_grad=False`) are left out. Complex numbers count as two real ones. The flat vector
     has the widest precision among the parameters, at least float32, so half-precision parameters keep a master copy.
+    Of a DTensor it holds what is on this rank.
     """
 
     def __init__(self, params: Iterable[Tensor]):
         self.params = [p for p in params if p.requires_grad]
         if any(p.is_conj() or p.is_neg() for p in self.params):
             raise ValueError("a parameter is a lazy conjugate or negative: resolve_conj() or resolve_neg() it first")
-        reals = [_real(p) for p in self.params]
+        reals = [real(p) for p in self.params]
         self.dtype = torch.float32
         for p in reals:
             self.dtype = torch.promote_types(self.dtype, p.dtype)
         self.device = reals[0].device if reals else torch.device("cpu")
         self.layout = [(tuple(p.shape), str(p.dtype).removeprefix("torch.")) for p in self.params]
         self._sizes = [p.numel() for p in reals]
-        self.n = sum(self._sizes)
+        self.n = sum(p.numel() * (2 if p.is_complex() else 1) for p in self.params)
+        """How many numbers there are, on all ranks together."""
         self._targets = [p.view(-1) if p.is_contiguous() else p for p in reals]
         self._shaped = [(i, p.shape) for i, p in enumerate(reals) if not p.is_contiguous()]
         self._uniform = all(p.dtype == self.dtype and p.device == self.device for p in reals)
@@ -32,6 +37,28 @@ class Flat:
     def same(self, other: "Flat") -> bool:
         """Whether two of these are of the very same parameters."""
         return self.layout == other.layout and all(p is q for p, q in zip(self.params, other.params, strict=True))
+
+    def check_alike(self) -> None:
+        """Complain where ranks that share the parameters do not start with the same; one rank alone cannot."""
+
+    def space(self) -> Space:
+        """The space that the flat vectors are in."""
+        return Space()
+
+    def saved(self, t: Tensor) -> Any:
+        """A flat vector, or rows of them, as a state dict keeps it."""
+        return t
+
+    def loaded(self, saved: Any) -> Tensor:
+        """The inverse; a vector may also have been saved as a list of parts, one for each parameter."""
+        if isinstance(saved, Tensor):
+            return saved
+        lead = saved[0].ndim - real(self.params[0]).ndim
+        return torch.cat([part.reshape(*part.shape[:lead], -1) for part in saved], dim=-1)
+
+    def room(self, shape: tuple[int, ...], dtype: torch.dtype, part: int | None) -> Tensor:
+        """Room to load what was saved in this shape: vectors, or the part of them that belongs to a parameter."""
+        return torch.empty(shape, dtype=dtype, device=self.device)
 
     def read(self) -> Tensor:
         """The parameters as a new flat vector."""
@@ -59,7 +86,11 @@ class Flat:
 
     def read_grads(self) -> Tensor:
         """The gradients as a new flat vector; a missing one counts as zero, a sparse one becomes dense."""
-        return self.gathered([torch.zeros_like(p) if p.grad is None else _dense(p.grad) for p in self.params])
+        return self._gathered(self.grads())
+
+    def grads(self) -> list[Tensor]:
+        """The gradients as they are read: real numbers, dense, zero where missing."""
+        return [real(torch.zeros_like(p) if p.grad is None else _dense(p.grad)) for p in self.params]
 
     def write_grads(self, g: Tensor) -> None:
         """Set the gradients to a flat vector, in new tensors: those of a closure may be of other use."""
@@ -69,14 +100,14 @@ class Flat:
 
     def shaped(self, v: Tensor) -> list[Tensor]:
         """A flat vector as new tensors like the parameters."""
-        tensors = [torch.empty(p.shape, dtype=p.dtype, device=p.device) for p in self.params]
+        tensors = [torch.empty_like(p, memory_format=torch.contiguous_format) for p in self.params]
         if tensors:
-            _copy([_real(tensor).view(-1) for tensor in tensors], v.split(self._sizes))
+            _copy([real(tensor).view(-1) for tensor in tensors], v.split(self._sizes))
         return tensors
 
     def gathered(self, tensors: Iterable[Tensor]) -> Tensor:
         """Tensors like the parameters as a new flat vector."""
-        return self._gathered([_real(t) for t in tensors])
+        return self._gathered([real(t) for t in tensors])
 
     def _gathered(self, tensors: list[Tensor]) -> Tensor:
         if not tensors:
@@ -97,10 +128,20 @@ _copy: Callable[[Sequence[Tensor], Sequence[Tensor]], None] = torch._foreach_cop
 _flatten: Callable[[Sequence[Tensor]], Tensor] = torch._C._nn.flatten_dense_tensors  # pyright: ignore
 
 
-def _real(t: Tensor) -> Tensor:
+def real(t: Tensor) -> Tensor:
     """The same storage, complex numbers as pairs of real ones."""
-    t = t.detach()
+    t = local(t.detach())
     return torch.view_as_real(t.resolve_conj()) if t.is_complex() else t
+
+
+def is_sharded(t: Tensor) -> bool:
+    """Whether a tensor is a DTensor, of which this rank has a part; importing that class takes a second."""
+    return hasattr(t, "to_local")
+
+
+def local(t: Tensor) -> Tensor:
+    """The part of a tensor that is on this rank."""
+    return t.to_local() if is_sharded(t) else t  # type: ignore[attr-defined]
 
 
 def _dense(grad: Tensor) -> Tensor:

@@ -63,6 +63,9 @@ class Globalization(ABC):
     boldness = 1.0
     """A factor on the first length that is tried: the learning rate of the torch.optim front."""
 
+    dense = False
+    """Whether it works on a matrix of n x n numbers, which needs whole vectors."""
+
     patience = 1
     """How many proposals one iteration may ask for."""
 
@@ -171,6 +174,8 @@ class Modified(AlongLine):
 class ModifiedDense(Modified):
     """The same, as the paper did it: an O(n^3) eigendecomposition of the n x n matrix, to show what that costs."""
 
+    dense = True
+
     def diagonalised(self, B: Curvature, g: Tensor) -> Spectrum:
         w, V = torch.linalg.eigh(B.matrix())
         c = V.T @ g.double().cpu()
@@ -203,7 +208,7 @@ class _Line:
     def __init__(self, objective: Objective, at: Point, p: Tensor, space: Space):
         self.objective, self.at, self.p, self.space = objective, at, p, space
         self.newest: tuple[float, Point] | None = None
-        self.lowest: tuple[float, float, Tensor, Any] = (0.0, at.f, at.g, at.aux)
+        self.lowest: tuple[float, float, Tensor, Any, float] = (0.0, at.f, at.g, at.aux, math.nan)
 
     def __call__(self, t: float) -> tuple[float, float]:
         self.newest = None  # frees its vectors before new ones are made
@@ -214,16 +219,17 @@ class _Line:
             return math.nan, math.nan  # a gradient with NaN where p is 0 has a finite slope, but no finite square
         self.space.remember(point.g, square)
         if point.f < self.lowest[1]:
-            self.lowest = (t, point.f, point.g, point.aux)
+            self.lowest = (t, point.f, point.g, point.aux, square)
         return point.f, slope
 
     def point(self, t: float) -> Point:
         """The point of a trial that a search may return: its newest or its lowest."""
         if self.newest and self.newest[0] == t:
             return self.newest[1]
-        kept, f, g, aux = self.lowest
+        kept, f, g, aux, square = self.lowest
         assert kept == t, "a search returns its newest or its lowest trial"
+        self.space.remember(g, square)
         return Point(self._x(t), f, g, aux)
 
     def _x(self, t: float) -> Tensor:
-        return torch.add(self.at.x, self.p, alpha=t)
+        return self.space.moved(self.at.x, self.p, t)

@@ -313,7 +313,7 @@ def _search(settings: Settings, c2: float, rounding: float) -> Armijo | Wolfe:
 def build(name: str | None, x0: Tensor, space: Space, options: Mapping[str, Any]) -> Method:
     """The parts of a method, shaped by options (the fields of `Settings`) and by size and precision of x0."""
     settings = Settings(**options)
-    name = full_name(name, x0.numel(), settings.history_size)
+    name = full_name(name, space.dimension(x0), settings.history_size)
     curvature, globalization = name.split("/")
     model, strategy = CURVATURES[curvature], GLOBALIZATIONS[globalization]
     eps = torch.finfo(x0.dtype).eps
@@ -321,11 +321,17 @@ def build(name: str | None, x0: Tensor, space: Space, options: Mapping[str, Any]
     B = model.make(settings, Gamma.parse(model.gamma if settings.gamma is None else settings.gamma), space)
     floor = model.floor if settings.floor is None else settings.floor
     delta = eps ** (2 / 3) if settings.delta is None else settings.delta
+    how = strategy.make(floor, search, delta, space)
+    if not space.whole and (B.dense or how.dense):
+        raise ValueError(
+            f"the method {name!r} works on an n x n matrix and needs whole vectors, here they are in slices over "
+            "several ranks; use a model without one, such as 'lsr1'"
+        )
     # A positive-only search over an indefinite model is what the paper shows to fail; let it, unless told otherwise.
     default = "stop" if globalization == "wolfe" and B.has_matrix and not B.definite else "restart"
     return Method(
         name,
         B,
-        strategy.make(floor, search, delta, space),
+        how,
         default if settings.on_failure is None else settings.on_failure,
     )

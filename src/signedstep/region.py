@@ -95,9 +95,10 @@ class Region(Globalization):
         bound = self.tightened(seen, bound, scale.length)
         a, predicted = self.least(seen, bound)
         p = seen.lift(a)
-        slope, square = self.space.dots(p, (at.g, p))
+        (slope, square), (far,) = self.space.dots_each((p, (at.g, p)), (at.x, (at.x,)))
         length = math.sqrt(square) if 0 <= square < math.inf else math.nan
-        if not (predicted > 0 and self._visible(length, at.x)):
+        visible = self.rounding * math.sqrt(far)  # less changes x by rounding only; a pair from it would teach noise
+        if not (predicted > 0 and length > visible):
             return Step(None, 0.0, math.nan, 0, Status.STALLED, scale)
         point, error = _evaluated(objective, at.x + p)
         trial = self._judged(at, point, p, Trial(length, slope, predicted))
@@ -106,7 +107,7 @@ class Region(Globalization):
         if trial.accepted:
             return tried._replace(point=point, alpha=1.0)
         finite = not math.isnan(trial.seen)
-        return tried._replace(refused=point if finite else None, retry=self._visible(0.1 * length, at.x))
+        return tried._replace(refused=point if finite else None, retry=0.1 * length > visible)
 
     def _model(self, g: Tensor, B: Curvature) -> Spectrum:
         """The model's spectrum; that of a plain slope where it knows nothing yet, or has overflowed."""
@@ -126,15 +127,11 @@ class Region(Globalization):
         slope, square = self.space.dots(point.g, (p, point.g))
         if not (math.isfinite(point.f) and math.isfinite(slope) and math.isfinite(square)):
             return trial
+        self.space.remember(point.g, square)
         seen, by_slopes, noise = at.f - point.f, -0.5 * (trial.slope + slope), self.rounding * abs(at.f)
         drowned = abs(seen) <= noise and abs(by_slopes) <= 100 * noise
         seen = by_slopes if drowned else seen
         return trial._replace(seen=seen, drowned=drowned, accepted=seen >= self.c1 * trial.predicted)
-
-    def _visible(self, length: float, x: Tensor) -> bool:
-        """Whether a step of this length changes x by more than rounding; a pair from less would teach noise."""
-        (square,) = self.space.dots(x, (x,))
-        return length > self.rounding * math.sqrt(square)
 
 
 def exact(w: np.ndarray, c: np.ndarray, radius: float) -> np.ndarray:

@@ -25,8 +25,11 @@ _STRETCH = 2**18
 class Space:
     """Euclidean inner products and linear combinations of long vectors."""
 
+    whole = True
+    """Whether vectors are whole here; if not, models that need a matrix of n x n numbers cannot be."""
+
     def __init__(self) -> None:
-        self._squared: tuple[Callable[[], Tensor | None], float] = (lambda: None, 0.0)
+        self._squares: list[tuple[Callable[[], Tensor | None], float]] = []
 
     def inner(self, A: Tensor, B: Sequence[Tensor]) -> np.ndarray:
         """All inner products of the rows of A [r, n] with the vectors of B: [r, s] in float64."""
@@ -50,17 +53,28 @@ class Space:
             return [torch.dot(a.double(), b.double()).item() for b in B]  # squares may leave the range of float32
         return values
 
+    def dots_each(self, *groups: tuple[Tensor, Sequence[Tensor]]) -> list[list[float]]:
+        """`dots` of several vectors, each with vectors of its own, in one reduction."""
+        return [self.dots(a, B) for a, B in groups]
+
+    def inner_and_dots(
+        self, A: Tensor, B: Sequence[Tensor], *groups: tuple[Tensor, Sequence[Tensor]]
+    ) -> tuple[np.ndarray, list[list[float]]]:
+        """`inner` and `dots_each` in one reduction."""
+        return self.inner(A, B), self.dots_each(*groups)
+
     def square(self, v: Tensor) -> float:
-        """v.v, remembered for the newest vector: several parts of an iteration want that of the gradient."""
-        known, value = self._squared
-        if known() is not v:
+        """v.v, remembered for two vectors: several parts of an iteration want those of the gradients, old and new."""
+        value = next((value for known, value in self._squares if known() is v), None)
+        if value is None:
             (value,) = self.dots(v, (v,))
-            self.remember(v, value)
+        self.remember(v, value)
         return value
 
     def remember(self, v: Tensor, square: float) -> None:
         """Keep v.v, which the caller has just computed along with something else."""
-        self._squared = (weakref.ref(v), square)
+        others = [entry for entry in self._squares if entry[0]() is not v]
+        self._squares = [*others[-1:], (weakref.ref(v), square)]
 
     def combine(self, c: np.ndarray, A: Tensor, scale: float, v: Tensor) -> Tensor:
         """The vector c[0] A[0] + ... + c[r-1] A[r-1] + scale v."""
@@ -75,6 +89,18 @@ class Space:
         if whole < A.shape[1]:
             out[whole:].addmv_(A[:, whole:].T, weights)
         return out
+
+    def moved(self, x: Tensor, p: Tensor, t: float) -> Tensor:
+        """The point x + t p."""
+        return torch.add(x, p, alpha=t)
+
+    def dimension(self, v: Tensor) -> int:
+        """The n of the space that v is in, of which a distributed space keeps a part here."""
+        return v.numel()
+
+    def agreed(self, here: bool) -> bool:
+        """Whether something holds for all parts of the vectors; it does for those here if `here`."""
+        return here
 
     def largest(self, v: Tensor) -> float:
         """The largest magnitude in v; NaN if v holds one."""

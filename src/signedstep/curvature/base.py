@@ -32,6 +32,9 @@ class Curvature(ABC):
     steady: ClassVar[bool] = False
     """Whether -B^-1 g is too long or too short alike from step to step, so that the last step tells about the next."""
 
+    dense: ClassVar[bool] = False
+    """Whether it keeps a matrix of n x n numbers, which needs whole vectors."""
+
     learned: int
     """How many pairs the model stands on; 0 means that B is still a multiple of the identity chosen blindly."""
 

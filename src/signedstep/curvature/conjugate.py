@@ -64,8 +64,9 @@ class ConjugateGradient(Curvature):
     def _beta(self, p: Tensor, old: Point, new: Point) -> float:
         """The weight of the direction p that led here; 0 to start again."""
         s, y = new.x - old.x, new.g - old.g
-        (pp, ps, py), (ss,) = self.space.dots(p, (p, s, y)), self.space.dots(s, (s,))
-        (gg, go, gy), (oo,) = self.space.dots(new.g, (new.g, old.g, y)), self.space.dots(old.g, (old.g,))
+        (pp, ps, py), (ss,), (gg, go, gy), (oo,) = self.space.dots_each(
+            (p, (p, s, y)), (s, (s,)), (new.g, (new.g, old.g, y)), (old.g, (old.g,))
+        )
         along = ps * ps >= 0.5 * pp * ss > 0
         if not (along and oo > 0 and py and abs(go) < self.powell * gg):
             return 0.0

@@ -36,6 +36,8 @@ class Dense(Curvature):
     The first pair also sets the scale, H = I/gamma (Nocedal-Wright 2006, equation 6.20).
     """
 
+    dense = True
+
     def __init__(self, gamma: Gamma):
         self.policy = gamma
 

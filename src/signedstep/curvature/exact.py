@@ -19,6 +19,7 @@ class Exact(Curvature):
     """
 
     definite = False
+    dense = True
 
     def start(self, objective: Objective, at: Point) -> None:
         self.move(objective, at)

@@ -31,7 +31,7 @@ class Identity(Curvature):
             self.gamma = self.policy.factor
             return False
         s, y = new.x - old.x, new.g - old.g
-        (ss, sy), (yy,) = self.space.dots(s, (s, y)), self.space.dots(y, (y,))
+        (ss, sy), (yy,) = self.space.dots_each((s, (s, y)), (y, (y,)))
         if not (0 < ss < math.inf and 0 < yy < math.inf):
             return False
         self.gamma = self.policy(ss, sy, yy, self.gamma)

@@ -75,7 +75,8 @@ class Limited(Curvature):
             (w, vectors), gamma = self.diagonalised()
         c = vectors.T @ self.onto(seen.Sg, seen.Yg)
         rest = seen.gg - float(c @ c)  # the gradient's part that the pairs have not seen; there B is gamma
-        outside = rest**0.5 if rest > 64 * np.finfo(float).eps * seen.gg and len(w) < g.numel() else 0.0
+        whole = len(w) == self.space.dimension(g)
+        outside = rest**0.5 if rest > 64 * np.finfo(float).eps * seen.gg and not whole else 0.0
 
         @np.errstate(all="ignore")
         def lift(a: np.ndarray) -> Tensor:
@@ -83,7 +84,7 @@ class Limited(Curvature):
             cs, cy = self.spread(vectors @ (a[: len(w)] - scale * c))
             return self.pairs.combine(cs, cy, scale, g)
 
-        if len(w) == g.numel():
+        if whole:
             return Spectrum(w, c, lift)
         return Spectrum(np.append(w, gamma), np.append(c, outside), lift)
 

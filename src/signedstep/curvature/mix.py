@@ -80,7 +80,8 @@ class Mix(Limited):
 
     def _remembering(self, objective: Objective, at: Point) -> BFGS | None:
         """Dense BFGS where n is small."""
-        if not self.mixing.lbfgs or at.x.numel() > self.mixing.dense:
+        small = self.space.whole and self.space.dimension(at.x) <= self.mixing.dense
+        if not (self.mixing.lbfgs and small):
             return None
         whole = BFGS(Gamma("yy/sy"))
         whole.start(objective, at)
@@ -104,7 +105,9 @@ class Mix(Limited):
     def _surprised(self, old: Point, new: Point) -> list[float]:
         """The relative error of dense BFGS in a pair that it has not learned."""
         s, y = new.x - old.x, new.g - old.g
-        return [float((s - self._remembered(y)).double().norm() / s.double().norm())]
+        r = s - self._remembered(y)
+        (rr,), (ss,) = self.space.dots_each((r, (r,)), (s, (s,)))
+        return [(rr / ss) ** 0.5 if ss > 0 else math.nan]
 
     def _remembered(self, v: Tensor) -> Tensor:
         """H v for the H of dense BFGS; a multiple of the identity while it has learned nothing."""

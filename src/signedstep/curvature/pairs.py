@@ -17,7 +17,10 @@ from signedstep.objective import Point
 from signedstep.space import Space
 
 _CANCELLATION = 0.03
-"""Products with y = g - g_old may be taken from those with g and g_old unless |y| is below this part of |g|."""
+"""Products with y = g - g_old may be taken from those with g and g_old unless |y| is below this part of |g|.
+
+|y| is at least the difference of |g| and |g_old|, which is known before any product with y is.
+"""
 
 
 class Grams(NamedTuple):
@@ -103,20 +106,19 @@ class Pairs:
         s, y = pair.unbind()
         torch.sub(new.x, old.x, out=s)
         torch.sub(new.g, old.g, out=y)
-        (ss, sy, sg), (yy, yg) = self.space.dots(s, (s, y, new.g)), self.space.dots(y, (y, new.g))
+        known, gg = self._seen, self.space.square(new.g)
+        difference = known is not None and known.g is old.g and _apart(gg, known.gg)
+        vectors = [new.g, *([] if difference else [y]), *([s] if self._tracks_s else [])]
+        (Sv, Yv), ((ss, sy, sg), (yy, yg)) = self._products(vectors, (s, (s, y, new.g)), (y, (y, new.g)))
         if not (0 < ss < math.inf and math.isfinite(yy)):
             pair.zero_()  # a zero coefficient does not silence NaN
             return None
-        known = self._seen
-        difference = known is not None and known.g is old.g and yy > _CANCELLATION**2 * known.gg
-        vectors = [new.g, *([] if difference else [y]), *([s] if self._tracks_s else [])]
-        Sv, Yv = self._products(vectors)
         columns = np.zeros((4, len(self.order) + 1))
         if self._tracks_s:
             columns[:2, :-1] = Sv[-1], Yv[-1]
         columns[2:, :-1] = (Sv[0] - known.Sg, Yv[0] - known.Yg) if difference and known else (Sv[1], Yv[1])
         columns[:, -1] = ss, sy, sy, yy
-        self._seen = Seen(new.g, Sv[0], Yv[0], self.space.square(new.g))
+        self._seen = Seen(new.g, Sv[0], Yv[0], gg)
         shrink = ss**-0.5
         pair.mul_(shrink)
         columns *= shrink
@@ -153,14 +155,14 @@ class Pairs:
             self._tracks_s = True
             S = [self._slots[slot][0] for slot in self.order]
             if len(S):
-                SS, SY = self._products(S)
+                (SS, SY), _ = self._products(S)
                 lower = np.tril(SY)
                 self._grams[:2] = SS, lower + np.tril(lower, -1).T
 
     def seen(self, g: Tensor) -> Seen:
         """S'g, Y'g and g.g; those of the newest point are known since its pair was measured."""
         if self._seen is None or self._seen.g is not g:
-            (Sg,), (Yg,) = self._products([g])
+            ((Sg,), (Yg,)), _ = self._products([g])
             self._seen = Seen(g, Sg, Yg, self.space.square(g))
         return self._seen
 
@@ -198,11 +200,19 @@ class Pairs:
             Sg, Yg, gg = state["seen"]
             self._seen = Seen(g, np.array(Sg, dtype=float), np.array(Yg, dtype=float), gg)
 
-    def _products(self, vectors: list[Tensor]) -> np.ndarray:
-        """S'v and Y'v of the stored pairs for each vector: [2, vectors, pairs]."""
+    def _products(
+        self, vectors: list[Tensor], *groups: tuple[Tensor, tuple[Tensor, ...]]
+    ) -> tuple[np.ndarray, list[list[float]]]:
+        """S'v and Y'v of the stored pairs for each vector, [2, vectors, pairs]; with them the products of `groups`."""
         if not len(self.order):
-            return np.zeros((2, len(vectors), 0))
-        return self.space.inner(self._used, vectors).reshape(-1, 2, len(vectors))[self.order].transpose(1, 2, 0)
+            return np.zeros((2, len(vectors), 0)), self.space.dots_each(*groups)
+        found, others = self.space.inner_and_dots(self._used, vectors, *groups)
+        return found.reshape(-1, 2, len(vectors))[self.order].transpose(1, 2, 0), others
+
+
+def _apart(gg: float, oo: float) -> bool:
+    """Whether two gradients of these squares differ by so much that their difference does not cancel."""
+    return abs(math.sqrt(gg) - math.sqrt(oo)) > _CANCELLATION * math.sqrt(oo)
 
 
 def _extended(array: np.ndarray, value: float) -> np.ndarray:

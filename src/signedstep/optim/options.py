@@ -8,7 +8,7 @@ from typing import Any
 import torch
 
 from signedstep.checks import check_at_least_zero, check_choice, check_count, check_number
-from signedstep.methods import Settings, build, needs_hessian
+from signedstep.methods import Settings, build, needs_hessian, needs_parts, needs_products
 from signedstep.space import Space
 
 SEARCHES = {
@@ -27,19 +27,24 @@ Those that could not be loaded with `weights_only=True` are left out.
 _RATE = "a finite number that is not negative"
 
 
-def check(options: Mapping[str, Any]) -> None:
-    """Complain about wrong options."""
+def check(options: Mapping[str, Any], space: Space | None = None) -> None:
+    """Complain about wrong options, and about methods that cannot be in this space."""
     rate(options)
     check_count("max_iter", options["max_iter"], least=1)
     check_count("max_eval", options["max_eval"], least=1)
     check_at_least_zero("tolerance_grad", options["tolerance_grad"])
     check_at_least_zero("tolerance_change", options["tolerance_change"])
     check_choice("line_search_fn", options["line_search_fn"], SEARCHES)  # type: ignore[arg-type]
-    parts = build(options["method"], torch.zeros(0, device="cpu"), Space(), settings(options))
+    parts = build(options["method"], torch.zeros(0, device="cpu"), space or Space(), settings(options))
     if needs_hessian(parts.name):
         raise ValueError(
             f"the method {parts.name!r} needs Hessians, which a closure that calls backward() cannot give; "
             "use signedstep.minimize, or a quasi-Newton model such as 'lsr1'"
+        )
+    if space is not None and (needs_products(parts.name) or needs_parts(parts.name)):
+        raise ValueError(
+            f"the method {parts.name!r} multiplies with a matrix of which each rank would only see its own samples; "
+            "on several ranks use a quasi-Newton model such as 'lsr1'"
         )
 
 

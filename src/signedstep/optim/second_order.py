@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable, Mapping
-from copy import deepcopy
+from contextlib import suppress
 from typing import Any
 
 import torch
@@ -10,14 +10,16 @@ from torch.optim.optimizer import Optimizer, ParamsT
 
 from signedstep.checks import check_count
 from signedstep.closure import ClosureObjective
+from signedstep.distributed.link import Lost, lost_as_error
+from signedstep.distributed.parallel import Parallel
+from signedstep.distributed.shared import Shared
 from signedstep.engine import Engine, Tolerances
-from signedstep.flat import Flat
+from signedstep.flat import Flat, is_sharded
 from signedstep.history import History
 from signedstep.methods import build
 from signedstep.objective import Point
 from signedstep.optim import options as group_options
-from signedstep.optim.snapshots import check_loadable, shapes
-from signedstep.space import Space
+from signedstep.optim.snapshots import check_loadable, copied, mapped, shapes
 from signedstep.status import Status
 
 
@@ -51,6 +53,8 @@ class SecondOrder(Optimizer):
         True declares that the closure is deterministic and sees the same data in every `step`, which saves the
         evaluation at the start of a step. False (default) evaluates there again, so that a step may have a batch of
         its own: all of its losses and gradients, and so each pair (s, y), come from that batch.
+    parallel : signedstep.distributed.Parallel
+        Train on several ranks of torch.distributed, each with its own data. DTensor parameters (FSDP2) imply it.
     **options
         gamma, floor, c1, c2, max_linesearch, beta, krylov_size, krylov_tol, fisher_samples, delta, on_failure: as
         in `signedstep.minimize`.
@@ -69,6 +73,8 @@ class SecondOrder(Optimizer):
         What the closure raised at a trial point of the last iteration.
     """
 
+    _parallel: Parallel | None = None  # of optimizers that were unpickled, too
+
     def __init__(
         self,
         params: ParamsT,
@@ -84,6 +90,7 @@ class SecondOrder(Optimizer):
         *,
         maximize: bool = False,
         reuse: bool = False,
+        parallel: Parallel | None = None,
         **options: Any,
     ):
         group_options.check_known(options)
@@ -103,6 +110,11 @@ class SecondOrder(Optimizer):
         }
         group_options.check(defaults)
         super().__init__(params, defaults)
+        if parallel is None and any(is_sharded(p) for group in self.param_groups for p in group["params"]):
+            parallel = Parallel()
+        self._parallel = parallel
+        if parallel:
+            group_options.check(defaults, self.flat().space())
         self._forget()
 
     @torch.no_grad()
@@ -118,22 +130,32 @@ class SecondOrder(Optimizer):
                 "accept only one that lowers it. Write `def closure(): optimizer.zero_grad(); loss = ...; "
                 "loss.backward(); return loss` and call `optimizer.step(closure)`"
             )
+        with lost_as_error():
+            return self._step(closure)
+
+    def _step(self, closure: Callable[[], Any]) -> Any:
         rate = group_options.rate(*self.param_groups)
         flat = self._layout()
         start = flat.read()
         self._status = Status.RUNNING
 
-        objective = ClosureObjective(flat, closure, self._options["maximize"], self._count)
+        objective = self._objective(flat, closure)
         try:
             engine, reused = self._begin(objective, start, rate)
         except BaseException:
-            flat.write(start)
+            with suppress(Lost):  # parameters that are gathered from ranks cannot be without them
+                flat.write(start)
             raise
         del start  # a vector of n numbers that nobody needs any more
         try:
             self._status = self._iterate(engine, rate, reused)
-        finally:
+        except BaseException:
+            with suppress(Lost):
+                objective.leave_at(engine.at)
+            raise
+        else:
             objective.leave_at(engine.at)
+        finally:
             self._note()
         return objective.loss(engine.at)
 
@@ -183,7 +205,7 @@ class SecondOrder(Optimizer):
         final: dict[str, Any] = {}
 
         def check(_: Any, given: dict[str, Any]) -> None:
-            check_loadable(given, self._all_parameters(), self._options["method"], type(self).__name__)
+            check_loadable(given, self.flat(), self._options["method"], type(self).__name__)
             final.update(given)
 
         handle = self.register_load_state_dict_pre_hook(check)  # the last one: it sees what the others made of it
@@ -192,10 +214,12 @@ class SecondOrder(Optimizer):
         finally:
             handle.remove()
         for saved in final["state"].values():  # not as torch has cast it: Gram matrices stay in double precision
-            self.state[self._first] = deepcopy(saved)
+            self.state[self._first] = copied(saved)
         self._forget()
 
     def __getstate__(self) -> dict[str, Any]:
+        if self._parallel:
+            raise TypeError("an optimizer on several ranks cannot be copied or pickled; use state_dict()")
         self._save()
         return super().__getstate__()
 
@@ -224,12 +248,20 @@ class SecondOrder(Optimizer):
         self._status = Status.RUNNING
         self._n_iter, self._n_evals = 0, self._saved.get("func_evals", 0)
 
-    def _all_parameters(self) -> Flat:
-        return Flat(p for group in self.param_groups for p in group["params"])
+    def flat(self) -> Flat:
+        """The parameters as they are now, as one flat vector."""
+        params = (p for group in self.param_groups for p in group["params"])
+        return self._parallel.flat(params) if self._parallel else Flat(params)
+
+    def _objective(self, flat: Flat, closure: Callable[[], Any]) -> ClosureObjective:
+        maximize = self._options["maximize"]
+        if self._parallel and isinstance(flat, Shared):
+            return self._parallel.objective(flat, closure, maximize, self._count)
+        return ClosureObjective(flat, closure, maximize, self._count)
 
     def _layout(self) -> Flat:
         """The parameters as they are now; a changed set of them makes the curvature model start again."""
-        flat = self._all_parameters()
+        flat = self.flat()
         if self._flat is None:  # loaded, or never stepped
             changed = "layout" in self._saved and shapes(flat.layout) != shapes(self._saved["layout"])
         else:
@@ -245,7 +277,8 @@ class SecondOrder(Optimizer):
         """The engine, ready at `start`; True if an earlier evaluation there is used again."""
         engine = self._engine
         if engine is None:
-            saved = self._saved.get("engine")
+            objective.flat.check_alike()
+            saved = mapped(objective.flat.loaded, self._saved.get("engine"))
             at = objective(start) if saved is None else Point(saved["x"].to(start), saved["f"], saved["g"].to(start))
             self._engine = engine = self._new_engine(objective, at)
             if math.isnan(self._history.f0):
@@ -280,7 +313,7 @@ class SecondOrder(Optimizer):
         return engine.status
 
     def _new_engine(self, objective: ClosureObjective, at: Point) -> Engine:
-        options, space = self._options, Space()
+        options, space = self._options, objective.flat.space()
         parts = build(options["method"], at.x, space, group_options.settings(options))
         change = options["tolerance_change"]
         tolerances = Tolerances(options["tolerance_grad"], change, change)
@@ -299,4 +332,5 @@ class SecondOrder(Optimizer):
         if self._engine and self._flat:
             self._note()
             layout = [[list(shape), dtype] for shape, dtype in self._flat.layout]
-            self.state[self._first].update(method=self._method, layout=layout, engine=self._engine.state())
+            engine = mapped(self._flat.saved, self._engine.state())
+            self.state[self._first].update(method=self._method, layout=layout, engine=engine)

@@ -1,7 +1,10 @@
 """Whether a state dict fits an optimizer: the same kind, the same method, parameters of the same shapes."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from copy import deepcopy
 from typing import Any
+
+from torch import Tensor
 
 from signedstep.flat import Flat
 from signedstep.methods import full_name
@@ -22,6 +25,24 @@ def check_loadable(state_dict: Mapping[str, Any], flat: Flat, method: str, owner
     for part in parts:
         if full_name(part["method"], flat.n, size) != mine:
             raise ValueError(f"this state dict is of the method {part['method']!r}, the optimizer's is {mine!r}")
+
+
+def mapped(change: Callable[[Any], Any], state: Any) -> Any:
+    """A state with its vectors changed: tensors, and lists of tensors."""
+    if isinstance(state, Tensor) or (isinstance(state, list) and state and isinstance(state[0], Tensor)):
+        return change(state)
+    if isinstance(state, Mapping):
+        return {name: mapped(change, value) for name, value in state.items()}
+    return state
+
+
+def copied(state: Any) -> Any:
+    """A state that later changes of the given one do not reach; deepcopy fails on DTensors."""
+    if isinstance(state, Tensor):
+        return state.clone()
+    if isinstance(state, Mapping):
+        return {name: copied(value) for name, value in state.items()}
+    return [copied(value) for value in state] if isinstance(state, list) else deepcopy(state)
 
 
 def shapes(layout: Iterable[Sequence[Any]]) -> list[str]:

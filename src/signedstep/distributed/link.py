@@ -1,0 +1,103 @@
+"""The link between ranks: every collective of the package goes through here, and none after one has failed."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+import torch
+import torch.distributed as dist
+from torch import Tensor
+
+_scatter_sums = getattr(dist, "reduce_scatter_single", None) or dist.reduce_scatter_tensor  # named so since torch 2.13
+_collect = getattr(dist, "all_gather_single", None) or dist.all_gather_into_tensor
+
+
+class LostRankError(ConnectionError):
+    """A collective failed: a rank has died, or has not answered within the time-out of the process group."""
+
+
+class Lost(BaseException):
+    """The same, on its way through searches: for them an exception is a bad trial, but this one ends the run."""
+
+
+@contextmanager
+def lost_as_error() -> Iterator[None]:
+    """Users see `LostRankError`."""
+    try:
+        yield
+    except Lost as lost:
+        raise LostRankError(*lost.args) from lost.__cause__
+
+
+class Link:
+    """Sums and copies among the ranks of a process group.
+
+    Ranks decide by what comes from here, and it is the same on all of them, to the last bit.
+    """
+
+    def __init__(self, group: Any = None):
+        self.group: Any = dist.group.WORLD if group is None else group
+        self.rank, self.size = dist.get_rank(self.group), dist.get_world_size(self.group)
+        self.device = torch.device("cpu")
+        """Where small numbers are reduced: that of the vectors, since not every backend has all devices."""
+        self._broken: str | None = None
+
+    def sums(self, values: np.ndarray) -> np.ndarray:
+        """The sums of float64 numbers over all ranks."""
+        total = torch.from_numpy(np.ascontiguousarray(values, dtype=np.float64)).to(self.device, copy=True)
+        self.add(total)
+        return total.numpy(force=True)
+
+    def largest(self, value: float) -> float:
+        """The largest of a number over all ranks; NaN counts as infinite, since backends may lose it."""
+        found = torch.tensor([value], dtype=torch.float64, device=self.device).nan_to_num_(nan=np.inf, posinf=np.inf)
+        self._run(dist.all_reduce, found, op=dist.ReduceOp.MAX)
+        return found.item()
+
+    def all(self, here: bool) -> bool:
+        """Whether something is true on every rank."""
+        return not self.sums(np.array([not here]))[0]
+
+    def add(self, buffer: Tensor) -> None:
+        """Sum a tensor over all ranks, in place."""
+        self._run(dist.all_reduce, buffer)
+
+    def add_slice(self, out: Tensor, rows: Tensor) -> None:
+        """Sum rows [ranks, k] over all ranks; `out` [k] gets the row of this one."""
+        self._run(_scatter_sums, out, rows.view(-1))
+
+    def collect(self, rows: Tensor, mine: Tensor) -> None:
+        """Fill rows [ranks, k] with `mine` [k] of every rank."""
+        self._run(_collect, rows.view(-1), mine)
+
+    def texts(self, text: str) -> list[str]:
+        """A text of every rank."""
+        found: list[Any] = [None] * self.size
+        self._run(dist.all_gather_object, found, text)
+        return found
+
+    @contextmanager
+    def together(self) -> Iterator[None]:
+        """What all ranks must do or none: an exception here would let this rank go on with other trials than theirs."""
+        try:
+            yield
+        except Exception as error:
+            self.leave(f"this rank failed outside its closure: {type(error).__name__}: {error}")
+            raise Lost(self._broken) from error
+
+    def leave(self, reason: str) -> None:
+        """Take no further part: what this rank was about to do is no longer what the others expect."""
+        self._broken = self._broken or reason
+
+    def _run(self, collective: Callable, *args: Any, **options: Any) -> None:
+        if self._broken:
+            raise Lost(self._broken)
+        try:
+            collective(*args, group=self.group, **options)
+        except Exception as error:
+            self.leave(f"lost another rank: {error}")
+            raise Lost(self._broken) from error
+        except BaseException:
+            self.leave("this rank was interrupted while it waited for others")
+            raise

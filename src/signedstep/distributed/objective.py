@@ -1,0 +1,86 @@
+"""The closures of all ranks as one objective: whatever happens on one of them happens to all."""
+
+from collections.abc import Callable
+from traceback import clear_frames
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from signedstep.closure import ClosureObjective
+from signedstep.distributed.reports import Report, Reports
+from signedstep.distributed.shared import Shared
+from signedstep.objective import Point
+
+Weigh = Callable[[Reports], tuple[float, float]]
+"""The loss of all ranks from their reports, and what the summed gradient is to be divided by."""
+
+
+class RankError(RuntimeError):
+    """The closure raised on another rank: this rank's trial counts as infinitely high too."""
+
+
+class ParallelObjective(ClosureObjective):
+    """Each rank evaluates its own closure; loss and gradient are those of all of them.
+
+    A closure that raises on some rank raises on all: its own exception there, `RankError` elsewhere. One that returns
+    NaN makes the loss NaN for all. So the ranks always agree on what a trial was.
+    """
+
+    flat: Shared
+
+    def __init__(
+        self,
+        flat: Shared,
+        closure: Callable[[], Any],
+        maximize: bool,
+        counted: Callable[[], None],
+        count: Callable[[], float],
+        weigh: Weigh,
+    ):
+        super().__init__(flat, closure, maximize, counted)
+        self._like = torch.zeros((), dtype=flat.dtype, device=flat.device)  # for ranks without samples
+        self.count, self.weigh = count, weigh
+
+    def __call__(self, x: Tensor) -> Point:
+        self.newest = None
+        with self.flat.link.together():
+            self.flat.write(x)
+            self.flat.clear_grads()
+        report, aux, error = self._reported()
+        with self.flat.link.together():
+            g, reports = self.flat.exchange_grads(report)
+        if reports.failed.any():
+            self._raise(error, reports)
+        f, divisor = self.weigh(reports)
+        if divisor != 1:
+            g.div_(divisor)
+        return self.pointed(x, f, g, aux)
+
+    def leave_at(self, at: Point) -> None:
+        """Leave parameters and gradients at a point; after an evaluation the gradients are still those of one rank."""
+        if self.newest is not at.g:
+            self.flat.write(at.x)
+        self.flat.write_grads(at.g if self.sign > 0 else -at.g)
+        self.newest = at.g
+
+    def _reported(self) -> tuple[Report, Any, Exception | None]:
+        """What this rank has to say; it must say something, or the others would wait for it."""
+        try:
+            count = self.count()
+            f, aux = self.called() if count else (0.0, None)  # a mean of no samples is no number
+            return Report(f, count, 0.0), aux, None
+        except Exception as error:
+            clear_frames(error.__traceback__)  # what ran out of memory makes room for the gradient of the others
+            self.flat.clear_grads()
+            return Report(0.0, 0.0, 1.0), None, error
+        except BaseException:
+            self.flat.link.leave("this rank was interrupted in its closure")
+            raise
+
+    def _raise(self, error: Exception | None, reports: Reports) -> None:
+        texts = self.flat.link.texts("" if error is None else f"{type(error).__name__}: {error}")
+        if error is not None:
+            raise error
+        raise RankError("; ".join(f"rank {rank}: {texts[rank]}" for rank in np.flatnonzero(reports.failed)))

@@ -1,0 +1,111 @@
+"""How ranks train together: what their closures return, and what each keeps."""
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import torch.distributed as dist
+from torch import Tensor
+
+from signedstep.checks import check_at_least_zero, check_choice
+from signedstep.distributed.link import Link
+from signedstep.distributed.objective import ParallelObjective
+from signedstep.distributed.reports import Reports
+from signedstep.distributed.shared import Shared, Summed
+from signedstep.distributed.sliced import Sliced
+from signedstep.flat import is_sharded
+
+LOSSES = ("mean", "sum")
+GRADIENTS = ("local", "averaged")
+
+
+class Parallel:
+    """What the `parallel=` argument of the torch.optim front takes: each rank's closure sees its own data.
+
+    Parameters
+    ----------
+    group : ProcessGroup
+        The ranks that train together; by default all of them, or those of the mesh if parameters are DTensors.
+    loss : "mean" or "sum"
+        Whether the loss of all data is the mean of the ranks' losses or their sum.
+    count : float or callable
+        How many samples are behind this rank's loss, so that the mean weights the ranks by it; a callable is asked
+        before each evaluation. A rank with none is not evaluated. Default: all ranks weigh the same.
+    gradients : "local" or "averaged"
+        "averaged" declares that backward() leaves the average of all ranks, as DistributedDataParallel does. It only
+        saves a reduction: an average is not changed by being averaged again. DTensors are always that way.
+    shard : bool
+        Keep only this rank's slice of the flat vectors and of the history: (2m + 8) n / ranks numbers on each. For
+        limited-memory methods. Afterwards `.grad` is empty, since no rank has all of it.
+    """
+
+    def __init__(
+        self,
+        group: Any = None,
+        *,
+        loss: str = "mean",
+        count: float | Callable[[], float] | None = None,
+        gradients: str = "local",
+        shard: bool = False,
+    ):
+        self.loss = check_choice("loss", loss, LOSSES)
+        self.averaged = check_choice("gradients", gradients, GRADIENTS) == "averaged"
+        self.shard = shard
+        if count is not None and (self.averaged or loss == "sum"):
+            raise ValueError(
+                "counts weight a mean of local gradients; a sum needs none, and averaged gradients were averaged "
+                "without them: multiply the loss in the closure by ranks * count / total instead"
+            )
+        self._count = count
+        if not dist.is_initialized():
+            raise RuntimeError("there is no process group: call torch.distributed.init_process_group first")
+        self._group, self._links = group, {}
+
+    def flat(self, params: Iterable[Tensor]) -> Shared:
+        """The parameters as flat vectors that the ranks share."""
+        params = [p for p in params if p.requires_grad]
+        if any(is_sharded(p) for p in params):
+            return self._placed(params)
+        link = self._link(self._group)
+        if self.shard:
+            return Sliced(params, link, self.averaged)
+        return Shared(params, link) if self.averaged else Summed(params, link)
+
+    def objective(
+        self, flat: Shared, closure: Callable[[], Any], maximize: bool, counted: Callable[[], None]
+    ) -> ParallelObjective:
+        """The closures of all ranks as one objective."""
+        weigh = self._weigh_averaged if flat.averaged else self._weigh
+        return ParallelObjective(flat, closure, maximize, counted, self.count, weigh)
+
+    def count(self) -> float:
+        given = self._count() if callable(self._count) else self._count
+        return 1.0 if given is None else check_at_least_zero("count", given)
+
+    def _placed(self, params: list[Tensor]) -> Shared:
+        from signedstep.distributed.placed import Placed, sharding  # takes a second to import
+
+        if self._count is not None:
+            raise ValueError(
+                "count cannot weight DTensor parameters: their gradients are averaged before the optimizer sees them; "
+                "multiply the loss in the closure by ranks * count / total instead"
+            )
+        everyone, shards = sharding(params)
+        return Placed(params, self._link(self._group or everyone), self._link(shards))
+
+    def _link(self, group: Any) -> Link:
+        """One link for each group, which remembers that it broke."""
+        if group not in self._links:
+            self._links[group] = Link(group)
+        return self._links[group]
+
+    def _weigh(self, reports: Reports) -> tuple[float, float]:
+        total = float(reports.count.sum()) if self.loss == "mean" else 1.0
+        if not total > 0:
+            raise ValueError("no rank has a sample: all counts are 0")
+        some = reports.count > 0  # what a rank without samples would say does not count, even if it is NaN
+        return float((reports.loss * reports.count)[some].sum()) / total, total
+
+    def _weigh_averaged(self, reports: Reports) -> tuple[float, float]:
+        ranks = len(reports.loss)
+        mean = float(reports.loss.sum()) / ranks
+        return (mean, 1.0) if self.loss == "mean" else (ranks * mean, 1.0 / ranks)

@@ -1,0 +1,248 @@
+"""Training on several ranks: the losses of one process, the same numbers everywhere, and what it costs to talk."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+import torch.distributed as dist
+from torch import nn
+
+import signedstep
+from parallel import SAMPLES, every_method, regression, slow_to_diverge, trained, uneven
+from ranks import on_ranks
+from signedstep.distributed import Parallel, link
+from signedstep.distributed.reports import Report, Slots
+from signedstep.engine import Engine
+from training import batch, bowl, fit, model
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 4])
+def test_the_losses_of_one_process(size):
+    methods = slow_to_diverge if size == 2 else slow_to_diverge[:2]
+    alone = [trained(slice(None), *method) for method in methods]
+    runs = on_ranks(size, every_method, methods)
+    for i, (method, _) in enumerate(methods):
+        for j, shard in enumerate((False, True)):
+            first, *others = (run[2 * i + j] for run in runs)
+            assert all(other.records == first.records and other.x == first.x for other in others), "to the last bit"
+            assert len(first.records) == 50
+            assert [r.f for r in first.records] == pytest.approx([r.f for r in alone[i].records], rel=1e-10), method
+            assert first.x == pytest.approx(alone[i].x, abs=1e-6)
+            if method == "lsr1/wolfe+-":
+                assert sum(r.alpha < 0 for r in first.records) >= 5
+            for mine, grad in zip(first.grads, alone[i].grads, strict=True):
+                assert mine is None if shard else np.allclose(mine, grad, atol=1e-6)
+
+
+def kinds_of_loss(rank: int) -> list[list[float]]:
+    """A sum, a mean with counts one of which is 0, DDP declared and not, DDP's average made a sum."""
+    X, y = batch()
+    size = dist.get_world_size()
+    mine = slice(10 * rank, None if rank == size - 1 else 10 * (rank + 1))
+    data, count = (X[mine], y[mine]), len(X[mine])
+    equal = (X[rank::size], y[rank::size])
+
+    def losses(parallel: Parallel, loss: Callable[[nn.Module], Any], ddp: bool = False) -> list[float]:
+        net = model()
+        net = nn.parallel.DistributedDataParallel(net) if ddp else net
+        optimizer = signedstep.LSR1(net.parameters(), max_iter=4, parallel=parallel)
+        return [optimizer.step(lambda: loss(net)).item() for _ in range(3)]
+
+    def empty_elsewhere(net):
+        return (net(X) - y).square().mean() if rank == 0 else torch.tensor(torch.nan)
+
+    return [
+        losses(Parallel(loss="sum"), lambda net: (net(data[0]) - data[1]).square().sum() / len(X)),
+        losses(Parallel(loss="sum", shard=True), lambda net: (net(data[0]) - data[1]).square().sum() / len(X)),
+        losses(Parallel(count=lambda: count), lambda net: fit(net, data)()),
+        losses(Parallel(count=40 if rank == 0 else 0), empty_elsewhere),
+        losses(Parallel(count=40 if rank == 0 else 0, shard=True), empty_elsewhere),
+        losses(Parallel(gradients="averaged"), lambda net: fit(net, equal)(), ddp=True),
+        losses(Parallel(gradients="averaged", shard=True), lambda net: fit(net, equal)(), ddp=True),
+        losses(Parallel(gradients="averaged", loss="sum"), lambda net: fit(net, equal)() / size, ddp=True),
+        losses(Parallel(), lambda net: fit(net, equal)(), ddp=True),
+    ]
+
+
+def test_sums_means_counts_and_ddp():
+    net = model()
+    optimizer = signedstep.LSR1(net.parameters(), max_iter=4)
+    expected = [optimizer.step(fit(net)).item() for _ in range(3)]
+    for kinds in on_ranks(2, kinds_of_loss):
+        for i, losses in enumerate(kinds):
+            assert losses == pytest.approx(expected, rel=1e-9), i
+
+
+def odd_parameters(rank: int, shard: bool) -> tuple[list, list]:
+    """Complex, half-precision, frozen and unused parameters in two groups, maximised, in more slices than some fit."""
+    torch.manual_seed(3)
+    parts = [
+        torch.randn(2, 3, dtype=torch.complex128),
+        torch.randn(5, dtype=torch.float32),
+        torch.randn((), dtype=torch.float64),
+        torch.randn(4, dtype=torch.bfloat16),
+        torch.randn(2, dtype=torch.float64),
+    ]
+    params = [part.requires_grad_() for part in parts]
+    unused = torch.ones(3, requires_grad=True)
+    groups = [{"params": [*params[:2], torch.ones(7)]}, {"params": [*params[2:], unused]}]
+    optimizer = signedstep.LSR1(groups, max_iter=3, maximize=True, parallel=Parallel(shard=shard))
+    losses = [optimizer.step(lambda: -bowl(*params)).item() for _ in range(4)]
+    return losses, [p.detach().abs().double().tolist() for p in (*params, unused)]
+
+
+def test_parameters_of_any_kind():
+    whole, sharded = (on_ranks(3, odd_parameters, shard)[1] for shard in (False, True))
+    assert whole[0] == sorted(whole[0])
+    assert whole[0] == pytest.approx(sharded[0], rel=1e-6)
+    for a, b in zip(whole[1], sharded[1], strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-4)
+
+
+def buckets(rank: int) -> tuple[list, list]:
+    """A bucket smaller than a slice, so that there are several, the last of them shorter."""
+    from signedstep.distributed import sliced
+
+    which = uneven(rank, dist.get_world_size())
+    parallel = Parallel(count=which.stop - which.start, shard=True)
+    one = trained(which, "lsr1/flip", {}, 10, parallel)
+    sliced._LEAST = 4  # slices of 15 numbers in buckets of 4, 4, 4 and 3
+    return one.records, trained(which, "lsr1/flip", {}, 10, parallel).records
+
+
+def test_buckets_change_nothing():
+    for one, several in on_ranks(2, buckets):
+        assert one == several
+
+
+class Traffic:
+    """What the collectives of each iteration carry: all reductions, reduce-scatters and all-gathers, in bytes."""
+
+    def __init__(self):
+        self.sums: list[int] = []
+        self.scatters: list[int] = []
+        self.gathers: list[int] = []
+        self.iterations: list[tuple] = []
+        dist.all_reduce = self._noted(self.sums, dist.all_reduce)
+        link._scatter_sums = self._noted(self.scatters, link._scatter_sums)
+        link._collect = self._noted(self.gathers, link._collect)
+        step = Engine.step
+
+        def counted(engine, *args):
+            for kind in (self.sums, self.scatters, self.gathers):
+                kind.clear()
+            record = step(engine, *args)
+            self.iterations.append((record.evals, list(self.sums), list(self.scatters), list(self.gathers)))
+            return record
+
+        Engine.step = counted
+
+    @staticmethod
+    def _noted(kind: list[int], collective: Callable) -> Callable:
+        def noted(first, *args, **options):
+            largest = max(first.nbytes, args[0].nbytes if args else 0)
+            kind.append(largest)
+            return collective(first, *args, **options)
+
+        return noted
+
+
+def traffic(rank: int, method: str, shard: bool, m: int) -> list:
+    seen = Traffic()
+    which = uneven(rank, dist.get_world_size())
+    parallel = Parallel(count=which.stop - which.start, shard=shard)
+    trained(which, method, {"history_size": m, "tolerance_grad": 1e-7, "tolerance_change": 1e-9}, 50, parallel)
+    return seen.iterations
+
+
+@pytest.mark.parametrize("method", ["lsr1/flip", "lsr1/wolfe+-", "lbfgs/wolfe", "cg/wolfe+-"])
+def test_communication_of_sharded_vectors(method):
+    """At most 3 small reductions an iteration and one an evaluation, beside gradient and parameters."""
+    m, size = 6, 2
+    (iterations, _) = on_ranks(size, traffic, method, True, m)
+    assert len(iterations) > 40
+    n = len(regression.start())
+    slots = 8 * 3 * size
+    for evals, sums, scatters, gathers in iterations:
+        assert len(sums) <= 3 + evals
+        assert sum(sums) <= 8 * (3 * 2 * (m + 1) + 16) + 16 * evals, "O(m) numbers"
+        assert scatters == [8 * n + size * slots] * evals
+        assert gathers == [8 * n] * evals
+
+
+def test_communication_of_whole_vectors():
+    """One reduction an evaluation: gradient and loss together."""
+    (iterations, _) = on_ranks(2, traffic, "lsr1/flip", False, 6)
+    for evals, sums, scatters, gathers in iterations:
+        assert sums == [8 * len(regression.start()) + 8 * 3 * 2] * evals
+        assert not scatters
+        assert not gathers
+
+
+class FakeLink:
+    """Ranks in one process: the sum of their buffers is the test's."""
+
+    def __init__(self, rank: int, size: int):
+        self.rank, self.size = rank, size
+
+
+@pytest.mark.parametrize("losses", [[1 / 3, -1e-20, 7e12], [np.nan, 1.0, np.inf], [1e-30, 0.0, -(2.0**-40) - 1]])
+def test_reports_travel_exactly(dtype, losses):
+    given = [Report(loss, 10 + rank, float(rank == 1)) for rank, loss in enumerate(losses)]
+    slots = [Slots(FakeLink(rank, 3), dtype) for rank in range(3)]  # type: ignore[arg-type]
+    total = torch.zeros(slots[0].length, dtype=dtype)
+    for each, report in zip(slots, given, strict=True):
+        buffer = torch.empty_like(total)
+        each.write(report, buffer)
+        total += buffer
+    reports = slots[2].read(total)
+    np.testing.assert_array_equal(reports.loss, losses)
+    np.testing.assert_array_equal(reports.count, [10, 11, 12])
+    np.testing.assert_array_equal(reports.failed, [0, 1, 0])
+
+
+def refusals(rank: int) -> list[str]:
+    """What users are told."""
+    net = model()
+    alike = [p.detach().clone().requires_grad_() for p in net.parameters()]
+    differ = [p.detach().add(rank).requires_grad_() for p in net.parameters()]
+    said = []
+    for attempt in (
+        lambda: signedstep.SR1(alike, parallel=Parallel(shard=True)),
+        lambda: signedstep.LSR1(alike, globalization="damp-dense", parallel=Parallel(shard=True)),
+        lambda: signedstep.LSR1(differ, parallel=Parallel()).step(lambda: bowl(*differ)),
+        lambda: signedstep.LSR1([torch.ones(3, 2).T.requires_grad_()], parallel=Parallel(shard=True)),
+        lambda: Parallel(count=3, gradients="averaged"),
+        lambda: Parallel(loss="median"),
+        lambda: signedstep.LSR1(alike, parallel=Parallel(count=0)).step(lambda: bowl(*alike)),
+        lambda: signedstep.LSR1(alike, parallel=Parallel(count=-1)).step(lambda: bowl(*alike)),
+        lambda: signedstep.LSR1(alike, parallel=Parallel()).__getstate__(),
+    ):
+        with pytest.raises((ValueError, TypeError)) as caught:
+            attempt()
+        said.append(str(caught.value))
+    dense = signedstep.SR1(alike, parallel=Parallel(), max_iter=3)  # whole vectors: every method works
+    assert dense.step(lambda: bowl(*alike)) < bowl(*net.parameters())
+    return said
+
+
+def test_refusals_give_reasons():
+    reasons = ["n x n matrix", "n x n matrix", "same on all ranks", "contiguous", "ranks * count / total", "'median'"]
+    reasons += ["all counts are 0", "not negative", "state_dict()"]
+    for said in on_ranks(2, refusals):
+        for text, reason in zip(said, reasons, strict=True):
+            assert reason in text
+
+
+def test_without_a_process_group():
+    with pytest.raises(RuntimeError, match="init_process_group"):
+        Parallel()
+
+
+def test_samples_are_all_used():
+    for size in (1, 2, 3, 4):
+        parts = [uneven(rank, size) for rank in range(size)]
+        assert sum(part.stop - part.start for part in parts) == SAMPLES
+        assert all(part.stop > part.start for part in parts)

@@ -1,0 +1,225 @@
+"""Ranks that raise, return NaN, are slow, stop or are killed: one decision on all of them, and never a hang."""
+
+import os
+import signal
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import torch
+import torch.distributed as dist
+import torch.distributed.checkpoint as dcp
+
+import signedstep
+from parallel import joined, parameters, regression, uneven
+from ranks import Raised, Ranks, on_ranks
+from signedstep.distributed import LostRankError, Parallel, RankError, load
+from signedstep.space import Space
+
+REPETITIONS = int(os.environ.get("SIGNEDSTEP_FAULTS", "1"))
+FAULTS = ("raise", "memory", "nan", "slow")
+SHORT = 6.0
+"""Seconds that ranks wait for one that is silent: long enough for a machine with too much to do."""
+AT = (3, 4, 9)
+"""The evaluations at which something happens."""
+
+every_sharding = pytest.mark.parametrize("shard", [False, True], ids=["whole", "sharded"])
+
+
+def happens(fault: str, loss: torch.Tensor) -> torch.Tensor:
+    if fault == "raise":
+        raise ArithmeticError("no luck")
+    if fault == "memory":
+        raise torch.OutOfMemoryError("out of memory")
+    if fault == "slow":
+        time.sleep(0.3)
+    return loss * torch.nan if fault == "nan" else loss
+
+
+def losses(which: slice, fault: str | None, parallel: Parallel | None) -> tuple[list[float], list[str]]:
+    """Losses of some steps, and the names of what trials raised."""
+    params, calls, raised = parameters(), [0], []
+    optimizer = signedstep.LSR1(params, max_iter=1, max_eval=99, history_size=5, reuse=True, parallel=parallel)
+
+    def closure():
+        calls[0] += 1
+        loss = regression(joined(params), which)
+        return happens(fault, loss) if fault and calls[0] in AT else loss
+
+    found = []
+    for _ in range(12):
+        found.append(optimizer.step(closure).item())
+        raised.append(type(optimizer.error).__name__)
+    assert calls[0] > max(AT)
+    return found, raised
+
+
+def faulty(rank: int, shard: bool, repetitions: int) -> list:
+    size = dist.get_world_size()
+    which = uneven(rank, size)
+    return [
+        losses(which, fault if rank == i % size else None, Parallel(count=which.stop - which.start, shard=shard))
+        for i in range(repetitions)
+        for fault in FAULTS
+    ]
+
+
+@every_sharding
+def test_a_fault_on_one_rank_is_one_decision_on_all(shard):
+    """The losses are those of one process that has the same fault at the same evaluations."""
+    alone = [losses(slice(None), fault, None) for fault in FAULTS]
+    runs = on_ranks(3, faulty, shard, REPETITIONS)
+    for i, found in enumerate(zip(*runs, strict=True)):
+        fault, (expected, raised) = FAULTS[i % len(FAULTS)], alone[i % len(FAULTS)]
+        for rank, (mine, errors) in enumerate(found):
+            assert mine == found[0][0]
+            assert mine == pytest.approx(expected, rel=1e-9), fault
+            broke = rank == i // len(FAULTS) % 3
+            assert errors == (raised if broke else ["RankError" if e != "NoneType" else e for e in raised])
+
+
+def fails_at_the_start(rank: int, shard: bool) -> tuple[str, list[float], float]:
+    params = parameters()
+    before = joined(params).tolist()
+    optimizer = signedstep.LSR1(params, parallel=Parallel(shard=shard))
+
+    def closure(broken: bool = True):
+        loss = regression(joined(params), slice(None))
+        return happens("raise", loss) if broken and rank == 1 else loss
+
+    with pytest.raises(ArithmeticError if rank == 1 else RankError) as caught:
+        optimizer.step(closure)
+    assert joined(params).tolist() == before
+    return str(caught.value), before, optimizer.step(lambda: closure(broken=False)).item()
+
+
+@every_sharding
+def test_a_failure_at_the_start_comes_through_on_all_ranks(shard):
+    runs = on_ranks(2, fails_at_the_start, shard)
+    assert [said for said, _, _ in runs] == ["rank 1: ArithmeticError: no luck", "no luck"]
+    assert runs[0][2] == runs[1][2] < 0.5
+
+
+def interrupted(rank: int) -> str:
+    """Sharded, so that leaving the parameters at the best point would need the others."""
+    params, calls = parameters(), [0]
+    optimizer = signedstep.LSR1(params, parallel=Parallel(shard=True))
+
+    def closure():
+        calls[0] += 1
+        if rank == 1 and calls[0] == 5:
+            raise KeyboardInterrupt
+        return regression(joined(params), slice(None))
+
+    with pytest.raises((KeyboardInterrupt, LostRankError)) as caught:
+        optimizer.step(closure)
+    with pytest.raises(LostRankError):
+        optimizer.step(closure)
+    return type(caught.value).__name__
+
+
+def test_an_interrupt_of_one_rank_comes_through_and_ends_the_others():
+    assert Ranks(2, interrupted, timeout=SHORT).join() == ["LostRankError", "KeyboardInterrupt"]
+
+
+def no_room(rank: int) -> str:
+    """The optimizer itself runs out of memory on one rank, while it makes a trial point."""
+    params = parameters()
+    optimizer = signedstep.LSR1(params, parallel=Parallel(shard=True))
+    if rank == 1:
+        calls, moved = [0], Space.moved
+
+        def fails(self, x, p, t):
+            calls[0] += 1
+            if calls[0] == 4:
+                raise MemoryError("no room for a trial point")
+            return moved(self, x, p, t)
+
+        Space.moved = fails
+    with pytest.raises(LostRankError) as caught:
+        optimizer.step(lambda: regression(joined(params), slice(None)))
+    return str(caught.value)
+
+
+def test_a_rank_that_fails_outside_its_closure_does_not_go_on_with_other_trials():
+    said = Ranks(2, no_room, timeout=SHORT).join()
+    assert "lost another rank" in said[0]
+    assert "MemoryError: no room" in said[1]
+
+
+def killed(rank: int, folder: str, shard: bool, how: int, after: int) -> tuple[float, list[float], str]:
+    """Train with a checkpoint after each step; rank 1 dies in its evaluation `after`."""
+    params, calls = parameters(), [0]
+    optimizer = signedstep.LSR1(params, max_iter=2, max_eval=99, history_size=5, parallel=Parallel(shard=shard))
+
+    def closure():
+        calls[0] += 1
+        if rank == 1 and calls[0] == after:
+            os.kill(os.getpid(), how)
+        return regression(joined(params), uneven(rank, dist.get_world_size()))
+
+    found, last = [], time.monotonic()
+    try:
+        while True:
+            last = time.monotonic()
+            found.append(optimizer.step(closure).item())
+            save(Path(folder) / str(len(found)), params, optimizer)
+    except LostRankError as error:
+        said, seconds = str(error), time.monotonic() - last
+    with pytest.raises(LostRankError):  # at once: nobody is waited for a second time
+        optimizer.step(closure)
+    assert time.monotonic() - last - seconds < 1
+    return seconds, found, said
+
+
+def save(folder: Path, params: list, optimizer: torch.optim.Optimizer) -> None:
+    dcp.save({"x": params, "optimizer": optimizer.state_dict()}, checkpoint_id=folder)
+
+
+def resumed(rank: int, folder: str, shard: bool, steps: int) -> list[float]:
+    """Go on from the newest complete checkpoint, if there is one."""
+    params = parameters()
+    optimizer = signedstep.LSR1(params, max_iter=2, max_eval=99, history_size=5, parallel=Parallel(shard=shard))
+    done = [int(path.parent.name) for path in Path(folder).glob("*/.metadata")]
+    if done:
+        newest = Path(folder) / str(max(done))
+        dcp.load({"x": [p.detach() for p in params]}, checkpoint_id=newest)
+        load(optimizer, newest)
+    which = uneven(rank, dist.get_world_size())
+    return [
+        optimizer.step(lambda: regression(joined(params), which)).item() for _ in range(steps - max(done, default=0))
+    ]
+
+
+@pytest.mark.parametrize(
+    ("how", "timeout", "shard"),
+    [(signal.SIGKILL, 60.0, False), (signal.SIGKILL, 60.0, True), (signal.SIGSTOP, SHORT, True)],
+    ids=["killed-whole", "killed-sharded", "stopped-sharded"],
+)
+def test_a_lost_rank_ends_the_others_in_time_and_a_checkpoint_goes_on(tmp_path, how, timeout, shard):
+    undisturbed = on_ranks(3, resumed, str(tmp_path / "none"), shard, 6)
+    for i in range(REPETITIONS):
+        folder = tmp_path / str(i)
+        ranks = Ranks(3, killed, str(folder), shard, how, 14 + i % 7, timeout=timeout)
+        first, lost, third = ranks.join() if how == signal.SIGKILL else waited(ranks, timeout)
+        assert lost is None
+        for result in (first, third):
+            assert not isinstance(result, Raised), result
+            seconds, found, said = result
+            assert seconds < (20 if how == signal.SIGKILL else 2 * timeout + 3)
+            assert len(found) >= 2
+            assert "lost another rank" in said
+        assert len(list(folder.glob("*/.metadata"))) >= len(first[1]) - 1, "nothing but the last save may be missing"
+        again = on_ranks(3, resumed, str(folder), shard, 6)
+        assert [run[-1] for run in again] == [run[-1] for run in undisturbed], "bit for bit"
+
+
+def waited(ranks: Ranks, timeout: float) -> list:
+    """The results, once the rank that stopped cannot have kept the others waiting any longer."""
+    ends: Callable[[], bool] = lambda: all(pipe.poll() for i, pipe in enumerate(ranks._pipes) if i != 1)  # noqa: E731
+    patience = time.monotonic() + 60 + timeout
+    while not ends() and time.monotonic() < patience:
+        time.sleep(0.05)
+    ranks.processes[1].kill()
+    return ranks.join()

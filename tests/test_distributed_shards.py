@@ -1,0 +1,207 @@
+"""FSDP2 and DTensor parameters, and checkpoints that other numbers of ranks can load."""
+
+import warnings
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+import torch.distributed as dist
+import torch.distributed.checkpoint as dcp
+from torch import Tensor, nn
+
+import signedstep
+from parallel import joined, parameters, regression
+from ranks import on_ranks
+from signedstep.distributed import Parallel, load
+from training import batch, fit, model
+
+KINDS = ["whole", "sliced", "fsdp"]
+
+
+def fully_sharded(net: nn.Module, *shape: int) -> nn.Module:
+    """FSDP2 over all ranks; with a shape of two numbers, copies of shards."""
+    from torch.distributed.device_mesh import init_device_mesh
+    from torch.distributed.fsdp import fully_shard
+
+    names = ("copies", "shards")[-max(len(shape), 1) :]
+    mesh = init_device_mesh("cpu", shape or (dist.get_world_size(),), mesh_dim_names=names)
+    warnings.filterwarnings("ignore", message="FSDP2-wrapped module")  # torch advises against writing into outputs
+    for child in net.children():
+        if next(child.parameters(), None) is not None:
+            fully_shard(child, mesh=mesh)
+    return fully_shard(net, mesh=mesh)
+
+
+def prepared(kind: str, options: dict) -> tuple[nn.Module, signedstep.SecondOrder]:
+    net = fully_sharded(model()) if kind == "fsdp" else model()
+    parallel = None if kind in ("fsdp", "alone") else Parallel(shard=kind == "sliced")
+    return net, signedstep.SecondOrder(net.parameters(), **{"max_iter": 3, "parallel": parallel, **options})
+
+
+def steps(net: nn.Module, optimizer: signedstep.SecondOrder, count: int) -> list[float]:
+    """Losses on this rank's part of the data: 40 samples, or 12 of which all numbers of ranks have equal parts."""
+    X, y = batch(size=12)
+    rank, size = (dist.get_rank(), dist.get_world_size()) if dist.is_initialized() else (0, 1)
+    return [optimizer.step(fit(net, (X[rank::size], y[rank::size]))).item() for _ in range(count)]
+
+
+METHODS = {"lsr1": {"method": "lsr1"}, "cg": {"method": "cg"}}
+
+
+def saves(rank: int, folder: str) -> dict:
+    """Checkpoints after four steps; the losses of four more, and those of an optimizer that loads and goes on."""
+    found = {}
+    for kind in KINDS:
+        for name, options in METHODS.items():
+            net, optimizer = prepared(kind, options)
+            before = steps(net, optimizer, 4)
+            path = Path(folder) / kind / name
+            dcp.save({"model": net.state_dict(), "optimizer": optimizer.state_dict()}, checkpoint_id=path)
+            copied = prepared(kind, options)
+            copied[0].load_state_dict(net.state_dict())
+            copied[1].load_state_dict(optimizer.state_dict())
+            after = steps(net, optimizer, 4)
+            assert steps(*copied, 4) == after, "a state dict in memory does it too"
+            found[kind, name] = before, after, loads(rank, folder, kind, kind, name)
+    return found
+
+
+def loads(rank: int, folder: str, saved: str, kind: str, name: str) -> list[float]:
+    net, optimizer = prepared(kind, METHODS[name])
+    path = Path(folder) / saved / name
+    state = {"model": net.state_dict()}
+    dcp.load(state, checkpoint_id=path, no_dist=not dist.is_initialized())
+    net.load_state_dict(state["model"])
+    load(optimizer, path)
+    assert optimizer.state_dict()["state"][0]["n_iter"] > 0
+    return steps(net, optimizer, 4)
+
+
+def loads_all(rank: int, folder: str) -> dict:
+    pairs = [(kind, kind) for kind in KINDS] + [("whole", "sliced"), ("sliced", "whole"), ("fsdp", "sliced")]
+    return {(*pair, name): loads(rank, folder, *pair, name) for pair in pairs for name in METHODS}
+
+
+alone = pytest.mark.filterwarnings(
+    "ignore:torch.distributed is disabled"
+)  # torch says so of checkpoints in one process
+
+
+@alone
+def test_checkpoints_of_the_same_and_of_other_numbers_of_ranks(tmp_path):
+    folder = str(tmp_path)
+    for found in on_ranks(2, saves, folder):
+        for before, after, resumed in found.values():
+            assert resumed == after, "bit for bit"
+            assert after[-1] < before[-1]
+    for loaded in on_ranks(3, loads_all, folder):
+        for (saved, _, name), losses in loaded.items():
+            assert losses == pytest.approx(found[saved, name][1], rel=1e-8), (saved, name)
+    for kind in KINDS:  # and in one process without any group
+        assert loads(0, folder, kind, "alone", "lsr1") == pytest.approx(found[kind, "lsr1"][1], rel=1e-8)
+
+
+@alone
+def test_a_checkpoint_without_an_optimizer(tmp_path):
+    net, optimizer = prepared("alone", {})
+    dcp.save({"model": net.state_dict()}, checkpoint_id=tmp_path / "c", no_dist=True)
+    with pytest.raises(KeyError, match="no 'optimizer'"):
+        load(optimizer, tmp_path / "c")
+
+
+class Transformer(nn.Module):
+    """A small language model: two blocks of attention, trained to continue a text of eight letters."""
+
+    def __init__(self, width: int = 16):
+        super().__init__()
+        self.embed = nn.Embedding(8, width)
+        block = {"dim_feedforward": 2 * width, "dropout": 0.0, "batch_first": True}
+        self.first = nn.TransformerEncoderLayer(width, 2, **block)
+        self.second = nn.TransformerEncoderLayer(width, 2, **block)
+        self.head = nn.Linear(width, 8)
+
+    def forward(self, text: Tensor) -> Tensor:
+        mask = nn.Transformer.generate_square_subsequent_mask(text.shape[1], dtype=torch.float64)
+        return self.head(self.second(self.first(self.embed(text), mask), mask))
+
+
+def transformer(rank: int, size: int, sharded: bool) -> tuple[list[float], int, int]:
+    """The losses, the largest vector kept on a rank, and how many parameters there are."""
+    torch.manual_seed(0)
+    net = Transformer().double()
+    n = sum(p.numel() for p in net.parameters())
+    text = torch.randint(0, 8, (6, 12), generator=torch.Generator().manual_seed(0))[rank::size]
+    net = fully_sharded(net) if sharded else net
+    optimizer = signedstep.LSR1(net.parameters(), max_iter=4, max_eval=99)
+
+    def closure() -> Tensor:
+        optimizer.zero_grad()
+        loss = nn.functional.cross_entropy(net(text[:, :-1]).flatten(0, 1), text[:, 1:].flatten())
+        loss.backward()
+        return loss
+
+    losses = [optimizer.step(closure).item() for _ in range(4)]
+    assert all(p.grad is not None for p in net.parameters())
+    engine = optimizer._engine
+    assert engine is not None
+    return losses, engine.at.x.numel(), n
+
+
+def test_fsdp_trains_a_transformer_as_one_process_does():
+    expected, whole, n = transformer(0, 1, False)
+    assert whole == n
+    runs = on_ranks(2, transformer, 2, True)
+    assert expected[-1] < 0.75 * expected[0]
+    for losses, part, _ in runs:
+        assert losses == runs[0][0]
+        assert losses == pytest.approx(expected, rel=1e-7)
+        assert part < 0.6 * n
+    assert sum(part for _, part, _ in runs) == n
+
+
+def hybrid_and_plain(rank: int) -> tuple[list[float], list[float], float, list[str]]:
+    """FSDP2 over a mesh of two by two ranks, DTensors without FSDP, and what is refused."""
+    from torch.distributed.device_mesh import init_device_mesh
+    from torch.distributed.tensor import DTensor, Replicate, Shard, distribute_tensor
+
+    net = fully_sharded(model(), 2, 2)
+    optimizer = signedstep.LSR1(net.parameters(), max_iter=3)
+    X, y = batch(size=12)
+    hybrid = [optimizer.step(fit(net, (X[rank::4], y[rank::4]))).item() for _ in range(4)]
+
+    mesh = init_device_mesh("cpu", (4,))
+    params = [distribute_tensor(p.detach(), mesh, [Shard(0)]).requires_grad_() for p in parameters()]
+    optimizer = signedstep.LSR1(params, max_iter=20, max_eval=999, tolerance_change=0)
+    loss = optimizer.step(lambda: regression(joined([p.full_tensor() for p in params]), slice(None)))
+    x = torch.cat([p.full_tensor().detach().view(-1) for p in params])  # type: ignore[attr-defined]
+
+    said = []
+    copies = [DTensor.from_local(torch.ones(2), mesh, [Replicate()], run_check=False).requires_grad_()]
+    for attempt in (
+        lambda: signedstep.LSR1([*params, torch.ones(2, requires_grad=True)]),
+        lambda: signedstep.LSR1([*params, *copies]),
+        lambda: signedstep.LSR1(params, parallel=Parallel(count=3)),
+        lambda: signedstep.SR1(params),
+    ):
+        with pytest.raises(ValueError, match=r".") as caught:
+            attempt()
+        said.append(str(caught.value))
+    return hybrid, x.tolist(), loss.item(), said
+
+
+def test_hybrid_sharding_and_plain_dtensors():
+    net = model()
+    optimizer = signedstep.LSR1(net.parameters(), max_iter=3)
+    expected = [optimizer.step(fit(net, batch(size=12))).item() for _ in range(4)]
+    params = parameters()
+    optimizer = signedstep.LSR1(params, max_iter=20, max_eval=999, tolerance_change=0)
+    loss = optimizer.step(lambda: regression(joined(params), slice(None))).item()
+    runs = on_ranks(4, hybrid_and_plain)
+    for hybrid, x, reached, said in runs:
+        assert (hybrid, x, reached) == runs[0][:3]
+        assert hybrid == pytest.approx(expected, rel=1e-8)
+        assert reached == pytest.approx(loss, rel=1e-8)
+        np.testing.assert_allclose(x, joined(params).tolist(), atol=1e-5)
+        for text, reason in zip(said, ["root module", "root module", "count cannot weight", "n x n"], strict=True):
+            assert reason in text
