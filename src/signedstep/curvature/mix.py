@@ -16,17 +16,18 @@ from torch import Tensor
 
 from signedstep.checks import check_at_least_zero, check_fraction, check_number
 from signedstep.curvature.compact import Eigen, diagonalise
-from signedstep.curvature.dense import BFGS
 from signedstep.curvature.experts import Flipped, Scaled
 from signedstep.curvature.gamma import Gamma
 from signedstep.curvature.memory import Limited
 from signedstep.curvature.pairs import Grams, NewPair
 from signedstep.objective import Objective, Point
 from signedstep.space import Space
-from signedstep.spectrum import Spectrum
 
 _POSITIVE = 1e-10
 """L-BFGS leaves out pairs with s.y below this part of |s| |y|."""
+_SMALL, _DEEP = 200, 50
+"""Up to so many unknowns at least so many pairs are kept: less than a dense model keeps, and badly scaled problems need
+them."""
 _EXACT = 1e-8
 """The least relative error an expert is credited with; 1/_EXACT is the largest it is blamed for."""
 
@@ -41,8 +42,6 @@ class Mixing:
     """The gamma of the spectrum that these share, over |y|/|s|."""
     lbfgs: bool = True
     """Whether L-BFGS is one of the experts."""
-    dense: int = 200
-    """Up to this many unknowns its place is taken by dense BFGS, which forgets no pair."""
     eta: float = 2.0
     """How sharply weights follow losses: 0 is a plain average, infinity follows the best expert alone."""
     decay: float = 0.8
@@ -67,52 +66,22 @@ class Mix(Limited):
 
     def __init__(self, m: int, mixing: Mixing, space: Space):
         super().__init__(m, Gamma("norm"), space)
-        self.mixing = mixing
+        self.mixing, self.least = mixing, m
 
     def start(self, objective: Objective, at: Point) -> None:
+        small = self.space.dimension(at.x) <= _SMALL
+        self.m = max(self.least, _DEEP) if small else self.least
         super().start(objective, at)
         self.pairs.track_s()
         flipped = Flipped(self.mixing.spectrum, self.mixing.flips, rounding=8 * torch.finfo(at.x.dtype).eps)
-        self._whole = self._remembering(objective, at)
-        limited = [Scaled(_POSITIVE)] if self.mixing.lbfgs and self._whole is None else []
-        self._families = [*limited, *([flipped] if flipped.count else [])]
-        self.losses = np.zeros(int(self.mixing.lbfgs) + flipped.count)
-
-    def _remembering(self, objective: Objective, at: Point) -> BFGS | None:
-        """Dense BFGS where n is small."""
-        small = self.space.whole and self.space.dimension(at.x) <= self.mixing.dense
-        if not (self.mixing.lbfgs and small):
-            return None
-        whole = BFGS(Gamma("yy/sy"))
-        whole.start(objective, at)
-        return whole
+        self._families = [*([Scaled(_POSITIVE)] if self.mixing.lbfgs else []), *([flipped] if flipped.count else [])]
+        self.losses = np.zeros(sum(family.count for family in self._families))
 
     @property
     def weights(self) -> np.ndarray:
         """The share of each expert."""
         shares = np.exp(self.mixing.eta * (self.losses.min() - self.losses))
         return shares / shares.sum()
-
-    def update(self, old: Point, new: Point) -> bool:
-        if self._whole is None:
-            return super().update(old, new)
-        self._surprise = self._surprised(old, new)
-        accepted = super().update(old, new)
-        if accepted:
-            self._whole.update(old, new)
-        return accepted
-
-    def _surprised(self, old: Point, new: Point) -> list[float]:
-        """The relative error of dense BFGS in a pair that it has not learned."""
-        s, y = new.x - old.x, new.g - old.g
-        r = s - self._remembered(y)
-        (rr,), (ss,) = self.space.dots_each((r, (r,)), (s, (s,)))
-        return [(rr / ss) ** 0.5 if ss > 0 else math.nan]
-
-    def _remembered(self, v: Tensor) -> Tensor:
-        """H v for the H of dense BFGS; a multiple of the identity while it has learned nothing."""
-        assert self._whole is not None
-        return self._whole.solve(v) if self._whole.learned else v / self.gamma
 
     def accepts(self, grams: Grams, gamma: float) -> bool:
         """Any pair that shows curvature: L-BFGS leaves out those it cannot use, L-SR1 sees the rank of what is left."""
@@ -126,11 +95,8 @@ class Mix(Limited):
 
     def _judge(self, pair: NewPair) -> None:
         """Hindsight: who knew that H y = s? The stored s is of length 1."""
-        errors = np.sqrt(np.maximum(self.residuals(pair).diagonal(), 0.0))
-        if self._whole is not None:
-            errors = np.append(self._surprise, errors)
+        errors = np.sqrt(np.maximum(self.residuals(pair).diagonal(), _EXACT**2))
         errors[~(errors < 1 / _EXACT)] = 1 / _EXACT
-        errors = np.maximum(errors, _EXACT)
         decay = self.mixing.decay
         self.losses = decay * self.losses + (1 - decay) * np.log(errors)
 
@@ -147,7 +113,7 @@ class Mix(Limited):
         """Make the experts anew from the stored pairs."""
         for family in self._families:
             family.learn(self.pairs.grams)
-        self._h = np.concatenate([np.zeros(0), *(family.h for family in self._families)])
+        self._h = np.concatenate([family.h for family in self._families])
 
     def _acted(self, Sv: np.ndarray, Yv: np.ndarray) -> np.ndarray:
         """What each expert adds to h v, for each column v of S'v and Y'v: the coefficients K Z'v, [Z, v, expert]."""
@@ -164,49 +130,28 @@ class Mix(Limited):
     def solve(self, g: Tensor) -> Tensor:
         if not self.learned:
             return g / self.gamma
-        seen, (whole, weights) = self.pairs.seen(g), self._shares()
+        seen, weights = self.pairs.seen(g), self.weights
         cs, cy = np.split(self._acted(seen.Sg[:, None], seen.Yg[:, None])[:, 0] @ weights, 2)
-        p = self.pairs.combine(cs, cy, float(self._h @ weights), g)
-        return p if self._whole is None else p.add_(self._remembered(g), alpha=whole)
-
-    def _shares(self) -> tuple[float, np.ndarray]:
-        """The weight of dense BFGS, and those of the models over the ring."""
-        weights = self.weights
-        return (0.0, weights) if self._whole is None else (float(weights[0]), weights[1:])
-
-    @np.errstate(all="ignore")
-    def spectrum(self, g: Tensor) -> Spectrum:
-        if self._whole is None or not self.learned:
-            return super().spectrum(g)
-        h, V = torch.linalg.eigh(self._inverse())
-        c = V.T @ g.double().cpu()
-        return Spectrum(1 / h.numpy(), c.numpy(), lambda a: (V @ torch.from_numpy(a)).to(g))
+        return self.pairs.combine(cs, cy, float(self._h @ weights), g)
 
     def diagonalised(self) -> tuple[Eigen, float]:
         """H's eigenvalues, inverted: H = h I + Z K Z' has the compact form that B has in the other models."""
         h = float(self._h @ self.weights)
-        w, vectors = diagonalise(h, self.pairs.gram, self._K(self.weights))
+        w, vectors = diagonalise(h, self.pairs.gram, self._K())
         return Eigen(1 / w, vectors), 1 / h
 
-    def _K(self, weights: np.ndarray) -> np.ndarray:
+    def _K(self) -> np.ndarray:
         k = self.learned
         identity = np.eye(2 * k)
-        return self._acted(identity[:k], identity[k:]) @ weights
-
-    def _inverse(self) -> Tensor:
-        """H as a dense matrix in float64, on the host."""
-        whole, weights = self._shares()
-        Z = np.concatenate(self.pairs.vectors())
-        n = Z.shape[1]
-        H = torch.from_numpy(float(self._h @ weights) * np.eye(n) + Z.T @ self._K(weights) @ Z)
-        if self._whole is not None:
-            H += whole * (self._whole.H.cpu() if self._whole.learned else torch.eye(n, dtype=H.dtype) / self.gamma)
-        return (H + H.T) / 2
+        return self._acted(identity[:k], identity[k:]) @ self.weights
 
     def matrix(self) -> Tensor:
+        n = self.pairs.rows.shape[1]
         if not self.learned:
-            return self.gamma * torch.eye(self.pairs.rows.shape[1], dtype=torch.float64)
-        return torch.linalg.inv(self._inverse())
+            return self.gamma * torch.eye(n, dtype=torch.float64)
+        Z = np.concatenate(self.pairs.vectors())
+        H = float(self._h @ self.weights) * np.eye(n) + Z.T @ self._K() @ Z
+        return torch.linalg.inv(torch.from_numpy(H))
 
     def onto(self, Sv: np.ndarray, Yv: np.ndarray) -> np.ndarray:
         return np.concatenate((Sv, Yv))
@@ -216,13 +161,10 @@ class Mix(Limited):
         return cs, cy
 
     def state(self, at: Point) -> dict[str, Any]:
-        whole = None if self._whole is None else self._whole.state(at)
-        return {**super().state(at), "losses": self.losses.tolist(), "whole": whole}
+        return {**super().state(at), "losses": self.losses.tolist()}
 
     def restore(self, state: Mapping[str, Any], at: Point) -> None:
         super().restore(state, at)
         self.losses = np.array(state["losses"], dtype=float)
-        if self._whole is not None:
-            self._whole.restore(state["whole"], at)
         if self.learned:
             self._learn()
