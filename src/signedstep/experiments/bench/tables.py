@@ -105,9 +105,10 @@ def endings(everything: Sequence[BenchOutcome]) -> Grid:
 
 
 def _per_iteration(runs: Sequence[BenchOutcome]) -> str:
-    """The mean over runs; the first evaluation belongs to no iteration."""
-    told = [(run.evals - 1) / run.iterations for run in runs if run.iterations]
-    return f"{sum(told) / len(told):.3f}" if told else ""
+    """Over all runs that tell; the first evaluation of a run belongs to no iteration."""
+    told = [(run.evals - 1, run.iterations) for run in runs if run.iterations]
+    evals, iterations = (sum(column) for column in zip(*told, strict=True)) if told else (0, 0)
+    return f"{evals / iterations:.3f}" if iterations else ""
 
 
 def _outside(runs: Sequence[BenchOutcome]) -> str:
