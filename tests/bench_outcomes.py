@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import signedstep
-from signedstep.experiments.bench.runs import BUDGET, BenchOutcome, BenchRun, Fall
+from signedstep.experiments.bench.runs import BUDGET, CRASHED, BenchOutcome, BenchRun, Fall
 
 
 def outcome(
@@ -21,3 +21,16 @@ def outcome(
 def at(solver: str, *losses: float, problem: str = "networks/a", seed: int = 0, **changes: Any) -> BenchOutcome:
     """A run from 1 with these losses after 50, 200 and 1000 evaluations, as far as they are given."""
     return outcome(solver, [(1, 1.0), *zip((50, 200, 1000), losses, strict=False)], problem, seed, **changes)
+
+
+def made() -> list[BenchOutcome]:
+    """Two families, three solvers of which one crashes on a problem, two starts."""
+    falls = {"auto": (0.1, 0.01, 0.001), "torch-lbfgs": (0.2, 0.02, 0.0005), "scipy-bfgs": (0.3, 0.2, 0.1)}
+    found = [
+        at(name, *(f * (1 + 0.1 * seed) for f in losses), problem=problem, seed=seed)
+        for name, losses in falls.items()
+        for problem in ("networks/a", "networks/b", "pinns/c")
+        for seed in (0, 1)
+    ]
+    crashed = at("torch-lbfgs", 0.9, problem="pinns/d", kind=CRASHED, ended="IndexError: <x> & more")
+    return [*found, crashed, at("auto", 0.5, problem="pinns/d")]

@@ -1,9 +1,11 @@
 """`signedstep bench` from the command line to its tables."""
 
+import sys
+
 import pytest
 
 from signedstep.cli import main
-from signedstep.experiments.bench.runs import BenchOutcome
+from signedstep.experiments.bench.runs import ABSENT, BUDGET, BenchOutcome
 from signedstep.experiments.store import Store
 
 TINY = [
@@ -45,6 +47,7 @@ def test_it_runs_prints_tables_and_does_nothing_the_second_time(tmp_path, capsys
     outcomes = Store(tmp_path / "runs", BenchOutcome).outcomes()
     assert len(outcomes) == 8
     assert all(outcome.evals <= 60 for outcome in outcomes)
+    assert (tmp_path / "report" / "bench.html").is_file()
     assert status(*words) == 0
     again = capsys.readouterr().out
     assert "8 runs, 8 of them done before." in again
@@ -52,7 +55,7 @@ def test_it_runs_prints_tables_and_does_nothing_the_second_time(tmp_path, capsys
 
 
 def test_a_changed_budget_or_code_runs_again_and_one_missing_file_only_that(tmp_path, capsys, monkeypatch):
-    words = [*TINY, *SOLVERS, "--results", tmp_path]
+    words = [*TINY, *SOLVERS, "--no-report", "--results", tmp_path]
     assert status(*words, "--budget", "20") == 0
     assert status(*words, "--budget", "25") == 0
     assert "8 runs, 0 of them done before." in capsys.readouterr().out.partition("auto against")[2]
@@ -84,15 +87,31 @@ def test_a_wrong_question_is_refused(words, text, tmp_path, capsys):
 
 def test_problems_without_data_are_left_out_and_said(tmp_path, capsys, monkeypatch):
     monkeypatch.setenv("SIGNEDSTEP_DATA", str(tmp_path))
-    words = ["--family", "logistic", "--half", "all", "--seeds", "1", "--budget", "5", "--jobs", "1"]
+    words = ["--family", "logistic", "--half", "all", "--seeds", "1", "--budget", "5", "--jobs", "1", "--no-report"]
     assert status("bench", *words, "--solvers", "lbfgs", "torch-lbfgs", "--results", tmp_path / "results") == 0
     said = capsys.readouterr().out
     assert "a1a, colon-cancer" in said
     assert "4 runs" in said, "heart and breast_cancer"
 
 
+def test_what_is_not_installed_is_named_and_the_rest_is_run(tmp_path, capsys, monkeypatch):
+    monkeypatch.setitem(sys.modules, "torchzero", None)
+    monkeypatch.setitem(sys.modules, "sif2jax", None)
+    words = [*TINY, "--seeds", "1", "--budget", "5", "--no-report", "--results", tmp_path]
+    words[words.index("--family") + 1] += ",cutest"
+    words[words.index("--only") + 1] = "0x30"
+    assert status(*words, "--solvers", "lbfgs", "torchzero-lsr1") == 0
+    said = capsys.readouterr().out
+    assert "torchzero-lsr1 is not tried: it needs torchzero; pip install 'signedstep[bench]' brings it." in said
+    assert "The package torchzero is missing" in said
+    kinds = {outcome.run.solver: outcome.kind for outcome in Store(tmp_path / "runs", BenchOutcome).outcomes()}
+    assert kinds == {"lbfgs": BUDGET, "torchzero-lsr1": ABSENT}
+    assert status("bench", "--family", "cutest", "--results", tmp_path) == 2
+    assert "cutest is left out: it needs sif2jax; pip install 'signedstep[bench]' brings it." in capsys.readouterr().out
+
+
 def test_float32_and_side_by_side(tmp_path, capsys):
-    words = [*TINY[:-2], "--jobs", "2", "--budget", "30", "--dtype", "float32", "--results", tmp_path]
+    words = [*TINY[:-2], "--jobs", "2", "--budget", "30", "--dtype", "float32", "--no-report", "--results", tmp_path]
     assert status(*words, "--solvers", "lbfgs", "scipy-lbfgsb") == 0
     outcomes = Store(tmp_path / "runs", BenchOutcome).outcomes()
     assert {outcome.run.dtype for outcome in outcomes} == {"float32"}

@@ -5,9 +5,8 @@ import math
 import re
 
 import numpy as np
-import pytest
 
-from bench_outcomes import at, outcome
+from bench_outcomes import at, made, outcome
 from signedstep.experiments.bench.report import write
 from signedstep.experiments.bench.results import results
 from signedstep.experiments.bench.runs import ABSENT, CRASHED
@@ -59,24 +58,8 @@ def test_the_table_of_solved_problems():
     assert cells["torch L-BFGS"]["s to 1e-03"] == "0.5"
 
 
-@pytest.fixture(scope="module")
-def outcomes():
-    """Two families, three solvers of which one crashes on a problem, two starts."""
-    falls = {"auto": (0.1, 0.01, 0.001), "torch-lbfgs": (0.2, 0.02, 0.0005), "scipy-bfgs": (0.3, 0.2, 0.1)}
-    found = [
-        at(name, *(f * (1 + 0.1 * seed) for f in losses), problem=problem, seed=seed)
-        for name, losses in falls.items()
-        for problem in ("networks/a", "networks/b", "pinns/c")
-        for seed in (0, 1)
-    ]
-    return [
-        *found,
-        at("torch-lbfgs", 0.9, problem="pinns/d", kind=CRASHED, ended="IndexError: <x> & more"),
-        at("auto", 0.5, problem="pinns/d"),
-    ]
-
-
-def test_the_report_has_figures_tables_and_a_page_that_says_everything(outcomes, tmp_path):
+def test_the_report_has_figures_tables_and_a_page_that_says_everything(tmp_path):
+    outcomes = made()
     page = write(outcomes, "auto", tmp_path, "signedstep bench --half all")
     text = page.read_text()
     assert text.startswith("<!doctype html>")

@@ -5,7 +5,9 @@ import shutil
 
 import pytest
 
+from bench_outcomes import made as bench_made
 from signedstep.experiments import report
+from signedstep.experiments.bench import report as bench_report
 from test_report import made
 
 CHROMIUM = shutil.which("chromium")
@@ -127,3 +129,22 @@ def test_the_table_can_be_switched(opened):
     page.get_by_role("button", name="at equal evaluations").click()
     assert page.locator("#table-evals").is_visible()
     assert not page.locator("#table-iterations").is_visible()
+
+
+@pytest.mark.parametrize(("width", "scheme"), [(1280, "light"), (390, "dark")], ids=["desktop", "phone"])
+def test_the_page_of_the_benchmark_loads_in_silence_and_fits(browser, tmp_path, width, scheme):
+    address = bench_report.write(bench_made(), "auto", tmp_path, "signedstep bench").as_uri()
+    page = browser.new_page(viewport={"width": width, "height": 900}, color_scheme=scheme)
+    said = []
+    page.on("console", lambda message: said.append(message.text))
+    page.on("pageerror", lambda error: said.append(str(error)))
+    page.on("request", lambda asked: said.append(asked.url) if not asked.url.startswith(("data:", address)) else None)
+    page.goto(address)
+    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    images = page.evaluate("[...document.images].map(image => [image.complete && image.naturalWidth > 0, image.alt])")
+    assert len(images) == 5
+    assert all(complete and alt for complete, alt in images)
+    assert page.locator("table").count() >= 8
+    assert page.locator("text=IndexError: <x> & more").count() == 1
+    assert said == []
+    page.close()

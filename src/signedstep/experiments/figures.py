@@ -183,7 +183,8 @@ def draw_profiles(grid: np.ndarray, found: Sequence[profiles.Costs], budget: int
 def _draw_steps(ax: Axes, costs: profiles.Costs, x: np.ndarray, shares: np.ndarray, name: Callable[[str], str]) -> None:
     for column, y in zip(costs.columns, shares, strict=True):
         look = stroke(column)
-        ax.step(x, y, where="post", color=look.colour, ls=look.linestyle, lw=look.width, label=name(column))
+        line = {"color": look.colour, "ls": look.linestyle, "lw": look.width, "zorder": 2 + look.width / 10}
+        ax.step(x, y, where="post", label=name(column), **line)  # wide lines lie on top
 
 
 def _sparse_powers(ax: Axes) -> None:
@@ -217,5 +218,6 @@ def _row(count: int, height: float, width: float | None = None, share: bool = Fa
 def legend_below(figure: Figure, axes: Sequence[Axes]) -> None:
     """One legend for all axes, each method once."""
     handles = {text: handle for ax in axes for handle, text in zip(*ax.get_legend_handles_labels(), strict=True)}
-    columns = min(len(handles), max(3, round(figure.get_figwidth() / 1.75)))
+    widest = 0.7 + 0.07 * max(map(len, handles), default=0)  # inches of a column: a stroke and its words
+    columns = min(len(handles), max(3, int(figure.get_figwidth() / widest)))
     figure.legend(handles.values(), handles.keys(), loc="outside lower center", ncols=columns, handlelength=2.4)

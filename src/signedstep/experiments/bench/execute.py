@@ -6,6 +6,7 @@ import math
 import warnings
 from functools import cache
 from importlib.metadata import packages_distributions, version
+from importlib.util import find_spec
 from pathlib import Path
 
 import torch
@@ -89,13 +90,15 @@ def _version(package: str) -> dict[str, str]:
 
 @cache
 def fingerprint(family: str, solver_name: str) -> str:
-    """A hash of the code that the numbers of a run depend on: the problem's, the meter's, the solver's."""
+    """A hash of what the numbers of a run depend on: code of problem, meter and solver, and versions of packages."""
     chosen = solver(solver_name)
+    packages = (chosen.package, problems.FAMILIES[family].package)
+    versions = [_version(package) for package in packages if package and find_spec(package)]
     sources = [Path(__file__), Path(meter.__file__), *problems.sources(family), _file(chosen)]
     if chosen.ours:
         package = Path(signedstep.__file__).parent
         sources += [path for path in sorted(package.rglob("*.py")) if "experiments" not in path.parts]
-    digest = hashlib.sha256()
+    digest = hashlib.sha256(repr((versions, environment())).encode())
     for path in sources:
         digest.update(path.read_bytes())
     return digest.hexdigest()[:16]

@@ -105,9 +105,15 @@ def endings(everything: Sequence[BenchOutcome]) -> Grid:
 
 
 def _per_iteration(runs: Sequence[BenchOutcome]) -> str:
-    """The mean over runs; the first evaluation belongs to no iteration."""
-    told = [(run.evals - 1) / run.iterations for run in runs if run.iterations]
-    return f"{sum(told) / len(told):.3f}" if told else ""
+    """Over all runs, if all of them tell: those ended from outside mostly do not, and the others are no fair sample.
+
+    The first evaluation of a run belongs to no iteration.
+    """
+    begun = [run for run in runs if run.evals]
+    iterations = sum(run.iterations or 0 for run in begun)
+    if not iterations or any(run.iterations is None for run in begun):
+        return ""
+    return f"{sum(run.evals - 1 for run in begun) / iterations:.3f}"
 
 
 def _outside(runs: Sequence[BenchOutcome]) -> str:
