@@ -9,9 +9,7 @@ from scipy.linalg import get_blas_funcs, get_lapack_funcs
 # NumPy's and SciPy's BLAS has a thread pool of its own, and a pool that waits for the cores that torch's pool is
 # spinning on costs milliseconds a call. Up to _ONE_THREAD rows it stays in one thread, and is quicker to call than
 # torch; above, torch does the work. pstrf and trsv stay in one thread at any size.
-_sysv, _syevd, _sygvd, _potrf, _pstrf, _trtrs = get_lapack_funcs(
-    ("sysv", "syevd", "sygvd", "potrf", "pstrf", "trtrs"), dtype=np.float64
-)
+_sysv, _syevd, _sygvd, _potrf, _pstrf = get_lapack_funcs(("sysv", "syevd", "sygvd", "potrf", "pstrf"), dtype=np.float64)
 (_trsv,) = get_blas_funcs(("trsv",), dtype=np.float64)
 _ONE_THREAD = 32
 
@@ -29,7 +27,7 @@ class Eigen(NamedTuple):
 
 def solve_upper(R: np.ndarray, b: np.ndarray, transposed: bool = False) -> np.ndarray:
     """R^-1 b or R^-T b for the upper triangle R of a matrix; the rest of it is not read."""
-    return _trsv(R, b, trans=int(transposed)) if b.ndim == 1 else _trtrs(R, b, trans=int(transposed))[0]
+    return _trsv(R, b, trans=int(transposed))
 
 
 def eigen(T: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -29,14 +29,13 @@ class Scaled:
         self.h = np.array([self.upper[-1, -1] / self.YY[-1, -1] if len(self.upper) else yy[-1] ** -0.5])
 
     def act(self, Sv: np.ndarray, Yv: np.ndarray, cs: np.ndarray, cy: np.ndarray) -> None:
-        """Write K Z'v for each column v, the coefficients of S and of Y: [pair, v, expert] from S'v and Y'v."""
-        h, upper = self.h[0], self.upper
-        cs[:], cy[:] = 0.0, 0.0
+        """Write K Z'v, the coefficients of S and of Y in one column each, from S'v and Y'v; they are zero before."""
+        h, upper, used = self.h[0], self.upper, self.used
         if len(upper):
-            a = solve_upper(upper, Sv[self.used])
-            b = upper.diagonal()[:, None] * a + h * (self.YY @ a - Yv[self.used])
-            cs[self.used, :, 0] = solve_upper(upper, b, transposed=True)
-            cy[self.used, :, 0] = -h * a
+            a = solve_upper(upper, Sv[used])
+            b = upper.diagonal() * a + h * (self.YY @ a - Yv[used])
+            cs[used, 0] = solve_upper(upper, b, transposed=True)
+            cy[used, 0] = -h * a
 
 
 class Flipped:
@@ -65,7 +64,7 @@ class Flipped:
         self.change = 1 / np.maximum(sizes[:, None], self.floors * largest) - self.h
 
     def act(self, Sv: np.ndarray, Yv: np.ndarray, cs: np.ndarray, cy: np.ndarray) -> None:
-        """Write K Z'v for each column v, the coefficients of S and of Y: [pair, v, expert] from S'v and Y'v."""
+        """Write K Z'v, the coefficients of S and of Y in a column for each version, from S'v and Y'v."""
         c = self.V.T @ (Yv - self.gamma * Sv)
-        np.einsum("ij,jv,je->ive", self.V, c, self.change, out=cy, optimize=False)
+        np.matmul(self.V, c[:, None] * self.change, out=cy)
         np.multiply(cy, -self.gamma, out=cs)

@@ -102,12 +102,12 @@ class Mix(Limited):
 
     def residuals(self, pair: NewPair) -> np.ndarray:
         """The inner products of what the experts get wrong in a pair that none of them has learned, s - H_i y."""
-        Ss, Ys, Sy, Yy = pair.columns[:, :-1]
-        h, K = self._h, self._acted(Sy[:, None], Yy[:, None])[:, 0]
-        sH = h * pair.sy + np.concatenate((Ss, Ys)) @ K  # s.(H_i y)
-        yK = np.concatenate((Sy, Yy)) @ K
-        hy = np.outer(h, 0.5 * pair.yy * h + yK)
-        return 1 - sH - sH[:, None] + hy + hy.T + K.T @ self.pairs.gram @ K
+        Zs, Zy = pair.columns[:, :-1].reshape(2, -1)
+        k = len(self.pairs)
+        h, K = self._h, self._acted(Zy[:k], Zy[k:])
+        sH = h * pair.sy + Zs @ K  # s.(H_i y)
+        hy = h[:, None] * (0.5 * pair.yy * h + Zy @ K)
+        return 1 - sH - sH[:, None] + hy + hy.T + K.T @ (self.pairs.gram @ K)
 
     def _learn(self) -> None:
         """Make the experts anew from the stored pairs."""
@@ -116,12 +116,12 @@ class Mix(Limited):
         self._h = np.concatenate([family.h for family in self._families])
 
     def _acted(self, Sv: np.ndarray, Yv: np.ndarray) -> np.ndarray:
-        """What each expert adds to h v, for each column v of S'v and Y'v: the coefficients K Z'v, [Z, v, expert]."""
-        k, columns = Sv.shape
-        out = np.empty((2 * k, columns, len(self._h)))
+        """What each expert adds to h v: the coefficients K Z'v from S'v and Y'v, a column for each expert."""
+        k = len(Sv)
+        out = np.zeros((2 * k, len(self._h)))
         first = 0
         for family in self._families:
-            its = out[:, :, first : first + family.count]
+            its = out[:, first : first + family.count]
             family.act(Sv, Yv, its[:k], its[k:])
             first += family.count
         return out
@@ -131,8 +131,9 @@ class Mix(Limited):
         if not self.learned:
             return g / self.gamma
         seen, weights = self.pairs.seen(g), self.weights
-        cs, cy = np.split(self._acted(seen.Sg[:, None], seen.Yg[:, None])[:, 0] @ weights, 2)
-        return self.pairs.combine(cs, cy, float(self._h @ weights), g)
+        k = len(seen.Sg)
+        c = self._acted(seen.Sg, seen.Yg) @ weights
+        return self.pairs.combine(c[:k], c[k:], float(self._h @ weights), g)
 
     def diagonalised(self) -> tuple[Eigen, float]:
         """H's eigenvalues, inverted: H = h I + Z K Z' has the compact form that B has in the other models."""
@@ -141,9 +142,9 @@ class Mix(Limited):
         return Eigen(1 / w, vectors), 1 / h
 
     def _K(self) -> np.ndarray:
-        k = self.learned
-        identity = np.eye(2 * k)
-        return self._acted(identity[:k], identity[k:]) @ self.weights
+        """K of the mean, column by column."""
+        k, weights = self.learned, self.weights
+        return np.stack([self._acted(row[:k], row[k:]) @ weights for row in np.eye(2 * k)], axis=1)
 
     def matrix(self) -> Tensor:
         n = self.pairs.rows.shape[1]
