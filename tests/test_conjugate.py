@@ -11,11 +11,12 @@ from torch import Tensor
 
 import signedstep
 from conftest import evaluated, network, path, rosenbrock
+from signedstep.catalogue import GLOBALIZATIONS
 from signedstep.curvature import BETAS, ConjugateGradient
 from signedstep.engine import Engine, Tolerances
 from signedstep.globalization import Raw
 from signedstep.linesearch import Signed, Wolfe
-from signedstep.methods import GLOBALIZATIONS, build
+from signedstep.methods import build
 from signedstep.objective import Point
 from signedstep.space import Space
 from signedstep.status import Status

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import signedstep
-from signedstep.methods import CURVATURES, GLOBALIZATIONS
+from signedstep.catalogue import CURVATURES, GLOBALIZATIONS
 
 ROOT = Path(__file__).parent.parent
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]

@@ -13,11 +13,12 @@ from torch import Tensor
 import signedstep
 from cases import FUNCTION_METHODS, SHOWN_TO_FAIL
 from conftest import convex, evaluated, indefinite, network, rosenbrock
+from signedstep.catalogue import GLOBALIZATIONS
 from signedstep.curvature import SR1, Gamma
 from signedstep.engine import Engine, Tolerances
 from signedstep.globalization import Direction, Raw
 from signedstep.linesearch import Armijo, Signed, Wolfe
-from signedstep.methods import GLOBALIZATIONS, build
+from signedstep.methods import build
 from signedstep.objective import Point, TorchObjective
 from signedstep.space import Space
 from signedstep.spectrum import Spectrum

@@ -15,6 +15,7 @@ LAYERS = [
     {"globalization"},
     {"region"},
     {"engine"},
+    {"catalogue"},
     {"methods"},
     {"sources"},
     {"minimize", "optim"},

@@ -7,7 +7,7 @@ import torch
 
 import signedstep
 from cases import START, rosenbrock
-from signedstep.methods import CURVATURES, GLOBALIZATIONS
+from signedstep.catalogue import CURVATURES, GLOBALIZATIONS
 
 PAIRS = [f"{model}/{how}" for model, how in product(CURVATURES, GLOBALIZATIONS)]
 
@@ -15,28 +15,41 @@ PAIRS = [f"{model}/{how}" for model, how in product(CURVATURES, GLOBALIZATIONS)]
 @pytest.mark.parametrize("pair", PAIRS)
 def test_every_pair_runs_or_says_why_not(pair):
     model, how = pair.split("/")
-    if pair in signedstep.methods():
+    if pair not in signedstep.methods():
+        with pytest.raises(
+            ValueError, match=f"method '{pair}': {model} .*'{how}' needs .*valid are {model}/"
+        ) as refused:
+            signedstep.minimize(rosenbrock, torch.tensor(START), method=pair)
+        valid = str(refused.value).partition("valid are ")[2].split(", ")
+        assert set(valid) == {name for name in signedstep.methods() if name.startswith(f"{model}/")}
+        with pytest.raises(ValueError, match=f"method '{pair}'"):
+            signedstep.method(pair)
+    elif CURVATURES[model].needs_parts:
+        with pytest.raises(TypeError, match=r"needs .*ModuleLoss"):
+            signedstep.minimize(rosenbrock, torch.tensor(START), method=pair)
+    else:
         result = signedstep.minimize(rosenbrock, torch.tensor(START), method=pair, options={"maxiter": 3})
         assert result.nit > 0
-        return
-    with pytest.raises(ValueError, match=f"method '{pair}': {model} .*'{how}' needs .*valid are {model}/") as refused:
-        signedstep.minimize(rosenbrock, torch.tensor(START), method=pair)
-    valid = str(refused.value).partition("valid are ")[2].split(", ")
-    assert set(valid) == {name for name in signedstep.methods() if name.startswith(f"{model}/")}
-    with pytest.raises(ValueError, match=f"method '{pair}'"):
-        signedstep.method(pair)
 
 
 @pytest.mark.parametrize("pair", PAIRS)
 def test_the_torch_front_takes_a_pair_or_says_why_not(pair):
     model, _ = pair.split("/")
     parameter = torch.tensor(START, requires_grad=True)
-    if pair in signedstep.methods() and not CURVATURES[model].needs_hessian:
-        signedstep.SecondOrder([parameter], pair).step(lambda: closure(parameter))
-        assert rosenbrock(parameter).item() < rosenbrock(torch.tensor(START)).item()
+    if pair not in signedstep.methods() or CURVATURES[model].needs_hessian:
+        with pytest.raises(ValueError, match=r"needs Hessians|needs eigenvalues"):
+            signedstep.SecondOrder([parameter], pair)
         return
-    with pytest.raises(ValueError, match=r"needs Hessians|needs eigenvalues"):
-        signedstep.SecondOrder([parameter], pair)
+    optimizer = signedstep.SecondOrder([parameter], pair)
+    if CURVATURES[model].needs_parts:
+        with pytest.raises(TypeError, match="ModuleLoss"):
+            optimizer.step(lambda: rosenbrock(parameter))
+        return
+    if CURVATURES[model].needs_products:
+        with pytest.raises(RuntimeError, match="only returns the loss"):
+            optimizer.step(lambda: closure(parameter))
+    optimizer.step(lambda: rosenbrock(parameter))
+    assert rosenbrock(parameter).item() < rosenbrock(torch.tensor(START)).item()
 
 
 def closure(x):

@@ -10,7 +10,7 @@ from scipy.optimize import OptimizeWarning
 
 import signedstep
 from cases import START, rosenbrock, rosenbrock_gradient, rosenbrock_with_gradient
-from signedstep.methods import GLOBALIZATIONS
+from signedstep.catalogue import GLOBALIZATIONS
 from signedstep.status import Status
 
 SADDLE_START = torch.tensor([0.1, 1e-3], dtype=torch.float64)

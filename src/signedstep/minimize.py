@@ -12,11 +12,12 @@ import torch
 from scipy.optimize import OptimizeResult, OptimizeWarning
 from torch import Tensor
 
+from signedstep.catalogue import Settings
 from signedstep.checks import check_count
 from signedstep.closure import ClosureObjective
 from signedstep.engine import Engine, Tolerances
 from signedstep.history import History
-from signedstep.methods import Settings, build, full_name, needs_hessian
+from signedstep.methods import build, full_name, needs_hessian
 from signedstep.module import ModuleLoss
 from signedstep.residuals import LeastSquares
 from signedstep.sources import Derivatives, Source, objective_of

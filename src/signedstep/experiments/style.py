@@ -46,7 +46,7 @@ _STROKES = {
     "rmsprop-0.001": Stroke(_BROWN, "dash"),
     "rmsprop-0.01": Stroke(_BROWN, "dot"),
     "auto": Stroke(_GREEN, width=2.8),
-    "mix": Stroke(_BLUE, width=2.4),
+    "mix": Stroke(_BLUE, "dash", width=2.6),
     "torch-lbfgs": Stroke(_ORANGE),
     "scipy-lbfgsb": Stroke(_RED),
     "scipy-bfgs": Stroke(_RED, "dash"),

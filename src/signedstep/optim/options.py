@@ -7,8 +7,9 @@ from typing import Any
 
 import torch
 
+from signedstep.catalogue import Settings
 from signedstep.checks import check_at_least_zero, check_choice, check_count, check_number
-from signedstep.methods import Settings, build, needs_hessian, needs_parts, needs_products
+from signedstep.methods import build, needs_hessian, needs_parts, needs_products
 from signedstep.space import Space
 
 SEARCHES = {

@@ -1,0 +1,232 @@
+"""All curvature models and globalizations by name, with their defaults, and the options that shape them."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from signedstep import plane, spectrum
+from signedstep.checks import check_choice, check_count, check_fraction
+from signedstep.curvature import (
+    BETAS,
+    BFGS,
+    KFAC,
+    LBFGS,
+    LSR1,
+    SR1,
+    SSBFGS,
+    ConjugateGradient,
+    Curvature,
+    Exact,
+    Gamma,
+    GaussNewton,
+    Identity,
+    Mix,
+    Mixing,
+    Natural,
+    NewtonCG,
+    SSBroyden,
+)
+from signedstep.engine import ON_FAILURE
+from signedstep.globalization import Globalization, Modified, ModifiedDense, Raw
+from signedstep.linesearch import CURVATURE_CONDITIONS, Armijo, Signed, Wolfe
+from signedstep.region import Cubic, Region, Steihaug, TrustRegion
+from signedstep.space import Space
+
+
+@dataclass(frozen=True)
+class Settings:
+    """The options that shape a method. None: the default of the curvature model."""
+
+    history_size: int = 20
+    gamma: Any = None
+    floor: float | None = None
+    c1: float = 1e-4
+    c2: float | None = None
+    condition: str = "strong"
+    max_linesearch: int = 30
+    beta: str = "pr+"
+    mixing: Mixing | None = None
+    krylov_size: int = 50
+    krylov_tol: float | None = None
+    fisher_samples: int = 0
+    delta: float | None = None
+    on_failure: str | None = None
+
+    def __post_init__(self) -> None:
+        check_count("history_size", self.history_size, least=1)
+        check_count("max_linesearch", self.max_linesearch, least=1)
+        check_count("krylov_size", self.krylov_size, least=1)
+        check_count("fisher_samples", self.fisher_samples, least=0)
+        check_fraction("c1", self.c1)
+        check_choice("beta", self.beta, BETAS)
+        check_choice("condition", self.condition, (*CURVATURE_CONDITIONS, "armijo"))
+        if self.on_failure is not None:
+            check_choice("on_failure", self.on_failure, ON_FAILURE)
+        for name in ("c2", "floor", "krylov_tol", "delta"):
+            if getattr(self, name) is not None:
+                check_fraction(name, getattr(self, name))
+
+
+class Model(NamedTuple):
+    """A curvature model and its defaults."""
+
+    text: str
+    make: Callable[[Settings, Gamma, Space], Curvature]
+    globalization: str
+    gamma: str
+    floor: float
+    c2: float = 0.9
+    no_spectrum: str = ""
+    """Why it has no spectrum; globalizations that need one are refused with these words."""
+    needs_hessian: bool = False
+    needs_products: bool = False
+    needs_parts: str = ""
+    """What it wants to see apart, where f alone is not enough: a `LeastSquares` or a `ModuleLoss`."""
+
+
+class Strategy(NamedTuple):
+    """A globalization."""
+
+    text: str
+    make: Callable[[float, Armijo | Wolfe, float, Space], Globalization]
+    needs_spectrum: bool = True
+
+
+def _region(kind: Callable[..., Region], search: Armijo | Wolfe, space: Space, **how: Any) -> Region:
+    """A region with the constants of a search: sufficient decrease, rounding, and trials in one iteration."""
+    return kind(space, search.c1, search.rounding, search.max_evals, **how)
+
+
+CURVATURES: dict[str, Model] = {
+    "gd": Model(
+        "gradient descent, scaled by the curvature along the last step",
+        lambda o, gamma, space: Identity(gamma, space),
+        "wolfe",
+        "sy/ss",
+        1e-14,
+    ),
+    "cg": Model(
+        "nonlinear conjugate gradients",
+        lambda o, gamma, space: ConjugateGradient(o.beta, space),
+        "wolfe",
+        "identity",
+        1e-14,
+        c2=0.1,  # a beta stands on the slope along the last direction being nearly zero
+        no_spectrum="cg has no curvature model, only a direction",
+    ),
+    "bfgs": Model("dense BFGS", lambda o, gamma, space: BFGS(gamma), "wolfe", "yy/sy", 1e-14),
+    "ssbfgs": Model("dense self-scaled BFGS", lambda o, gamma, space: SSBFGS(gamma), "wolfe", "yy/sy", 1e-14),
+    "ssbroyden": Model(
+        "dense self-scaled Broyden",
+        lambda o, gamma, space: SSBroyden(gamma),
+        "wolfe",
+        "yy/sy",
+        1e-14,
+    ),
+    "sr1": Model("dense symmetric rank one", lambda o, gamma, space: SR1(gamma), "wolfe+-", "norm", 1e-14),
+    "lbfgs": Model(
+        "limited-memory BFGS",
+        lambda o, gamma, space: LBFGS(int(o.history_size), gamma, space),
+        "wolfe",
+        "yy/sy",
+        1e-14,
+    ),
+    "lsr1": Model(
+        "limited-memory symmetric rank one",
+        lambda o, gamma, space: LSR1(int(o.history_size), gamma, space),
+        "flip",
+        "0.1*norm",
+        1e-3,
+    ),
+    "mix": Model(
+        "L-BFGS and sign-corrected L-SR1 models of the same pairs, weighted by hindsight",
+        lambda o, gamma, space: Mix(int(o.history_size), o.mixing or Mixing(), space),
+        "wolfe",
+        "norm",
+        1e-14,
+    ),
+    "newton": Model(
+        "the exact Hessian", lambda o, gamma, space: Exact(), "trust", "identity", 1e-14, needs_hessian=True
+    ),
+    "newton-cg": Model(
+        "the Hessian, by its products with vectors",
+        lambda o, gamma, space: NewtonCG(space, int(o.krylov_size), o.krylov_tol),
+        "trust",
+        "identity",
+        1e-14,
+        needs_products=True,
+    ),
+    "gauss-newton": Model(
+        "the generalised Gauss-Newton matrix, by its products",
+        lambda o, gamma, space: GaussNewton(space, int(o.krylov_size), o.krylov_tol),
+        "trust",
+        "identity",
+        1e-14,
+        needs_parts="residuals (signedstep.LeastSquares) or a module (signedstep.ModuleLoss)",
+    ),
+    "natural": Model(
+        "the Fisher information, by its products",
+        lambda o, gamma, space: Natural(space, int(o.krylov_size), o.krylov_tol, int(o.fisher_samples)),
+        "trust",
+        "identity",
+        1e-14,
+        needs_parts="residuals (signedstep.LeastSquares) or a module (signedstep.ModuleLoss)",
+    ),
+    "kfac": Model(
+        "the Fisher information as Kronecker products, one for each layer",
+        lambda o, gamma, space: KFAC(int(o.fisher_samples)),
+        "trust",
+        "identity",
+        1e-14,
+        needs_parts="a module (signedstep.ModuleLoss)",
+    ),
+}
+
+GLOBALIZATIONS: dict[str, Strategy] = {
+    "wolfe": Strategy(
+        "raw direction, positive steps only",
+        lambda floor, search, delta, space: Raw(search, delta, space),
+        needs_spectrum=False,
+    ),
+    "wolfe+-": Strategy(
+        "raw direction, a negative step where it points uphill (the paper's)",
+        lambda floor, search, delta, space: Raw(Signed(search), delta, space),
+        needs_spectrum=False,
+    ),
+    "flip": Strategy(
+        "a sign for each eigendirection: -|B|^-1 g",
+        lambda floor, search, delta, space: Modified(spectrum.flip, floor, search, delta, space),
+    ),
+    "clip": Strategy(
+        "negative eigenvalues replaced by a small positive one",
+        lambda floor, search, delta, space: Modified(spectrum.clip, floor, search, delta, space),
+    ),
+    "damp": Strategy(
+        "all eigenvalues moved up by the most negative one",
+        lambda floor, search, delta, space: Modified(spectrum.damp, floor, search, delta, space),
+    ),
+    "damp-dense": Strategy(
+        "damp by an O(n^3) eigendecomposition of the n x n matrix, as in the paper",
+        lambda floor, search, delta, space: ModifiedDense(spectrum.damp, floor, search, delta, space),
+    ),
+    "trust": Strategy(
+        "the least of the model within a radius that follows its success",
+        lambda floor, search, delta, space: _region(TrustRegion, search, space),
+    ),
+    "dogleg": Strategy(
+        "within that radius, the path by Cauchy's point to Newton's, or along the lowest eigenvector",
+        lambda floor, search, delta, space: _region(TrustRegion, search, space, rule=plane.dogleg),
+    ),
+    "subspace": Strategy(
+        "within that radius, the least of the model over the plane of g and B^-1 g, made positive if need be",
+        lambda floor, search, delta, space: _region(TrustRegion, search, space, rule=plane.subspace),
+    ),
+    "steihaug": Strategy(
+        "conjugate gradients on the model up to a radius or to negative curvature",
+        lambda floor, search, delta, space: Steihaug(space, search.c1, search.rounding, search.max_evals),
+    ),
+    "cubic": Strategy(
+        "the least of the model with a cubic term that follows its success",
+        lambda floor, search, delta, space: _region(Cubic, search, space),
+    ),
+}
