@@ -54,7 +54,7 @@ class Counted:
     def product(self, x: np.ndarray, v: np.ndarray) -> np.ndarray:
         """The Hessian times a vector, for the methods that want no more of it."""
         leaf, weights = torch.tensor(x, dtype=self.dtype), torch.tensor(v, dtype=self.dtype)
-        _, Hv = torch.autograd.functional.hvp(self.problem.fun, leaf, weights)
+        _, Hv = torch.autograd.functional.hvp(self.fun, leaf, weights)
         return Hv.numpy().astype(x.dtype)  # type: ignore[union-attr]
 
 

@@ -87,9 +87,9 @@ def test_tables_say_who_won_who_crashed_and_who_was_not_tried():
     (row,) = wins.rows
     cells = dict(zip(wins.head, row, strict=True))
     assert cells["peer"] == "torch L-BFGS"
-    assert cells["lower at 50"] == "100% [100, 100]"
-    assert cells["lower at 200"] == "0% [0, 0]"
-    assert cells["lower at 1000"] == "50% [50, 50]"
+    assert cells["lower at 50"] == "100% [100, 100] 1-0-0"
+    assert cells["lower at 200"] == "0% [0, 0] 0-0-1"
+    assert cells["lower at 1000"] == "50% [50, 50] 0-1-0"
     assert cells["worst at 200"] == "1.25 networks/a"
     assert cells["to match 200"] == "500%"
     table = endings(outcomes)

@@ -61,18 +61,18 @@ def _inverse(M: np.ndarray) -> tuple[np.ndarray, int]:
     return inverse.numpy(), int(info)
 
 
-def diagonalise(gamma: float, PsiPsi: np.ndarray, M_inverse: np.ndarray, rank: float = _RANK) -> Eigen:
+def diagonalise(gamma: float, PsiPsi: np.ndarray, M_inverse: np.ndarray, least: float = _RANK) -> Eigen:
     """The eigenvalues of B other than gamma (Brust, Erway and Marcia's partial decomposition, from Gram matrices).
 
     A pivoted Cholesky factorisation Psi'Psi = R'R finds an orthonormal basis Q = Psi R^-1 of the range, and
-    Q'B Q = gamma I + R M^-1 R'. Psi may be rank deficient: columns that add nothing new, less than `rank` times their
+    Q'B Q = gamma I + R M^-1 R'. Psi may be rank deficient: columns that add nothing new, less than `least` times their
     number of their square, are left out of the basis.
     """
     k = len(PsiPsi)
     norms = np.sqrt(PsiPsi.diagonal())
     norms[~(norms > 0)] = 1.0
     scale = np.outer(norms, norms)
-    U, pivots, rank, _ = _pstrf(PsiPsi / scale, tol=rank * k)
+    U, pivots, rank, _ = _pstrf(PsiPsi / scale, tol=least * k)
     pivots = pivots - 1
     R = np.triu(U[:rank])
     w, V = eigen(_product(_product(R, (M_inverse * scale)[pivots[:, None], pivots]), R.T))
@@ -95,8 +95,8 @@ def pencil(gamma: float, PsiPsi: np.ndarray, M: np.ndarray, noise: np.ndarray) -
                 return Eigen(gamma + 1 / mu, vectors)
     squares = PsiPsi.diagonal()
     seen = squares > noise
-    rank = (noise[seen] / squares[seen]).max(initial=_RANK)
-    return diagonalise(gamma, PsiPsi * np.outer(seen, seen), invert(M)[0], rank)
+    least = float((noise[seen] / squares[seen]).max(initial=_RANK))
+    return diagonalise(gamma, PsiPsi * np.outer(seen, seen), invert(M)[0], least)
 
 
 def _product(A: np.ndarray, B: np.ndarray) -> np.ndarray:

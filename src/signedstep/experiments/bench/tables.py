@@ -60,15 +60,17 @@ def _wins(found: Results, first: str, title: str) -> Grid:
         *(f"worst at {at}", f"to match {at}"),
     ]
     note = (
-        "Lower: share of problems whose median loss over the starts is lower; runs: share of runs; with 95% bootstrap "
-        f"intervals over problems, a tie is half. Worst: the largest ratio of losses among problems lost at {at}. To "
+        "Lower: share of problems whose median loss over the starts is lower, and how many are won, tied, lost; runs: "
+        "share of runs; with 95% bootstrap intervals over problems, a tie is half. "
+        f"Worst: the largest ratio of losses among problems lost at {at}. To "
         f"match: evaluations to reach the peer's loss at {at} relative to the peer's own, median."
     )
     return Grid(title, head, rows, note)
 
 
 def _won(found: Duel) -> str:
-    return percent(found.rate, found.interval)
+    won, tied, lost = found.counts
+    return f"{percent(found.rate, found.interval)} {won}-{tied}-{lost}" if found.medians else ""
 
 
 def _runs_won(found: Duel) -> str:

@@ -37,6 +37,12 @@ class Duel:
         return _mean(list(self.medians.values()))
 
     @property
+    def counts(self) -> tuple[int, int, int]:
+        """How many problems are won, tied and lost."""
+        results = list(self.medians.values())
+        return results.count(1.0), results.count(0.5), results.count(0.0)
+
+    @property
     def run_rate(self) -> float:
         """The share of runs won."""
         return _mean([won for runs in self.runs.values() for won in runs])
