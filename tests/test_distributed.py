@@ -36,6 +36,16 @@ def test_the_losses_of_one_process(size):
                 assert mine is None if shard else np.allclose(mine, grad, atol=1e-6)
 
 
+def test_mix_stays_together_on_two_ranks():
+    """It magnifies rounding, so that losses agree to fewer digits with one process; the ranks agree to the last bit."""
+    methods = [("mix/wolfe", {})]
+    (alone,) = [trained(slice(None), *method) for method in methods]
+    first, second = on_ranks(2, every_method, methods)
+    for mine, other in zip(first, second, strict=True):
+        assert mine.records == other.records
+        assert [r.f for r in mine.records] == pytest.approx([r.f for r in alone.records], rel=1e-4)
+
+
 def kinds_of_loss(rank: int) -> list[list[float]]:
     """A sum, a mean with counts one of which is 0, DDP declared and not, DDP's average made a sum."""
     X, y = batch()
