@@ -65,6 +65,7 @@ def main() -> None:
         if arguments.folder:
             state = {"model": model.state_dict(), "optimizer": optimizer.state_dict()}
             dcp.save(state, checkpoint_id=arguments.folder / str(step + 1))
+    dist.barrier()  # no rank leaves while another still talks to it
     dist.destroy_process_group()
 
 
