@@ -7,17 +7,17 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from signedstep.curvature.base import OVERFLOWS, Curvature
+from signedstep.curvature.local import Local
 from signedstep.kronecker import Known
-from signedstep.objective import Layered, Objective, Point
+from signedstep.objective import Layered, Point
 from signedstep.spectrum import Spectrum
 
 
-class KFAC(Curvature):
+class KFAC(Local[Known]):
     """B is block-diagonal, G x A for each layer (Martens and Grosse 2015): O(d^3) for layers of width d.
 
     The eigenvalues are the products of those of the factors, so every globalization is exact on it. B^-1 g is the
-    pseudo-inverse's: eigenvalues below rounding allow no raw step. Factors that are not finite leave the identity.
+    pseudo-inverse's: eigenvalues below rounding allow no raw step.
     """
 
     definite = True
@@ -25,40 +25,11 @@ class KFAC(Curvature):
     def __init__(self, samples: int):
         self.samples = samples
 
-    def start(self, objective: Objective, at: Point) -> None:
-        self.move(objective, at)
-
-    def move(self, objective: Objective, at: Point) -> None:
-        if not isinstance(objective, Layered):
+    def evaluated(self) -> Known | None:
+        if not isinstance(self.objective, Layered):
             raise TypeError("kfac needs the loss of a module: signedstep.ModuleLoss")
-        self.objective, self.at = objective, at
-        self._asked, self._known = False, None
-
-    def forget(self, objective: Objective, at: Point) -> None:
-        self._asked, self._known = True, None
-
-    def update(self, old: Point, new: Point) -> bool:
-        self.move(self.objective, new)
-        return True
-
-    def learn_from_refused(self, at: Point, tried: Point) -> bool:
-        return False
-
-    @property
-    def known(self) -> Known | None:
-        """The eigenbasis; None where it is unknown."""
-        if not self._asked:
-            self._asked = True
-            try:
-                known = self.objective.kronecker(self.at, self.samples)
-                self._known = known if np.isfinite(known[0]).all() else None
-            except OVERFLOWS:
-                self._known = None
-        return self._known
-
-    @property
-    def learned(self) -> int:  # pyright: ignore[reportIncompatibleVariableOverride]
-        return int(self.known is not None)
+        known = self.objective.kronecker(self.at, self.samples)
+        return known if np.isfinite(known[0]).all() else None
 
     def solve(self, g: Tensor) -> Tensor:
         if self.known is None:

@@ -26,8 +26,7 @@ from signedstep.space import Space
 _POSITIVE = 1e-10
 """L-BFGS leaves out pairs with s.y below this part of |s| |y|."""
 _SMALL, _DEEP = 200, 50
-"""Up to so many unknowns at least so many pairs are kept: less than a dense model keeps, and badly scaled problems need
-them."""
+"""Up to so many unknowns at least so many pairs are kept, which badly scaled problems need; they are small anyway."""
 _EXACT = 1e-8
 """The least relative error an expert is credited with; 1/_EXACT is the largest it is blamed for."""
 
