@@ -47,7 +47,7 @@ def bowl_gradient(x, centre: Any = 1.0):
 
 def with_hessian(method: str, gradient: Callable) -> dict[str, Any]:
     """hess= for methods that want one: differences of a gradient that nobody counts."""
-    if not needs_hessian(full_name(method, n=1, history_size=1)):
+    if not needs_hessian(full_name(method)):
         return {}
     return {"hess": lambda x: np.atleast_2d(approx_fprime(np.asarray(x, float), gradient, 1e-7))}
 

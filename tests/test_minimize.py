@@ -361,7 +361,6 @@ def test_short_names_stand_for_full_ones(short, capsys):
         pytest.param("history_size", 2.5),
         pytest.param("history_size", math.inf),
         pytest.param("history_size", "a"),
-        pytest.param("history_size", None),
         ("floor", -1),
         ("floor", 1.0),
         ("floor", math.nan),

@@ -13,7 +13,7 @@ from torch import Tensor
 import signedstep
 from conftest import convex, indefinite, path
 from signedstep import spectrum as rules
-from signedstep.curvature import LSR1, Gamma, Mix, Mixing, mix
+from signedstep.curvature import LSR1, Gamma, Mix, Mixing
 from signedstep.curvature.compact import diagonalise, invert, pencil
 from signedstep.objective import Point
 from signedstep.space import Space
@@ -36,11 +36,9 @@ def bfgs_inverse(pairs: list[tuple[Tensor, Tensor]], n: int) -> Tensor:
     return H
 
 
-def flipped_inverse(pairs: list[tuple[Tensor, Tensor]], n: int, outside: float, floor: float) -> Tensor:
-    """Dense SR1 updates of B, every eigenvalue by its magnitude, floored; what the pairs have not seen apart."""
-    s, y = pairs[-1]
-    size = float(y.norm() / s.norm())
-    gamma = MIXING.spectrum * size
+def dense_spectrum(pairs: list[tuple[Tensor, Tensor]], n: int) -> tuple[Tensor, Tensor]:
+    """Eigenvalues and eigenvectors of dense SR1 updates, within what the pairs have seen."""
+    gamma = MIXING.spectrum * size(pairs)
     B = torch.eye(n, dtype=torch.float64) * gamma
     for s, y in pairs:
         v = y - B @ s
@@ -48,9 +46,20 @@ def flipped_inverse(pairs: list[tuple[Tensor, Tensor]], n: int, outside: float, 
     Psi = torch.stack([(y - gamma * s) / s.norm() for s, y in pairs], dim=1)
     Q = torch.linalg.svd(Psi, full_matrices=False).U[:, : torch.linalg.matrix_rank(Psi)]
     w, V = torch.linalg.eigh(Q.T @ B @ Q)
-    seen = Q @ V
-    inverse = torch.diag(1 / w.abs().clamp_min(floor * max(gamma, float(w.abs().max()))))
-    return seen @ inverse @ seen.T + (torch.eye(n, dtype=torch.float64) - Q @ Q.T) / (outside * size)
+    return w, Q @ V
+
+
+def flipped_inverse(pairs: list[tuple[Tensor, Tensor]], n: int, outside: float, floor: float) -> Tensor:
+    """Every eigenvalue by its magnitude, floored; what the pairs have not seen apart."""
+    w, V = dense_spectrum(pairs, n)
+    largest = max(MIXING.spectrum * size(pairs), float(w.abs().max()))
+    inverse = torch.diag(1 / w.abs().clamp_min(floor * largest))
+    return V @ inverse @ V.T + (torch.eye(n, dtype=torch.float64) - V @ V.T) / (outside * size(pairs))
+
+
+def size(pairs: list[tuple[Tensor, Tensor]]) -> float:
+    s, y = pairs[-1]
+    return float(y.norm() / s.norm())
 
 
 def inverses(pairs: list[tuple[Tensor, Tensor]], n: int) -> list[Tensor]:
@@ -60,22 +69,20 @@ def inverses(pairs: list[tuple[Tensor, Tensor]], n: int) -> list[Tensor]:
 def mixed(points: list[Point], m: int) -> tuple[np.ndarray, Tensor]:
     """Losses of the experts and the mean of their inverses after a path."""
     n = points[0].x.numel()
-    losses, pairs = np.zeros(1 + len(MIXING.flips)), []
+    logs, pairs = [np.zeros(1 + len(MIXING.flips))], []
     for old, new in pairwise(points):
         s, y = (new.x - old.x).double(), (new.g - old.g).double()
         if pairs:
             errors = [float((s - H @ y).norm() / s.norm()) for H in inverses(pairs[-m:], n)]
-            losses = MIXING.decay * losses + (1 - MIXING.decay) * np.log(errors)
+            logs.append(np.log(errors))
         pairs.append((s, y))
-    weights = np.exp(-MIXING.eta * losses)
+    shares = MIXING.decay ** np.arange(len(logs))[::-1]
+    shares[0] = float(len(logs) == 1)  # before the first error nothing is known
+    losses = np.average(logs, axis=0, weights=shares)
+    head = MIXING.convex * bool((dense_spectrum(pairs[-m:], n)[0] > 0).all())
+    weights = np.exp(-MIXING.eta * (losses - head * np.eye(len(losses))[0]))
     weights /= weights.sum()
     return losses, sum(float(w) * H for w, H in zip(weights, inverses(pairs[-m:], n), strict=True))  # type: ignore[return-value]
-
-
-@pytest.fixture(autouse=True)
-def few_pairs(monkeypatch):
-    """These problems are small, and yet the ring shall wrap."""
-    monkeypatch.setattr(mix, "_SMALL", 0)
 
 
 def taught(points: list[Point], m: int, mixing: Mixing = MIXING) -> Mix:
@@ -101,6 +108,14 @@ def test_experts_losses_and_direction_are_those_of_the_dense_definition(function
     assert model.losses == pytest.approx(losses, abs=1e-8)
     assert relative(model.solve(g), H @ g) < 1e-9
     assert relative(model.matrix() @ H, torch.eye(15)) < 1e-8
+
+
+@pytest.mark.parametrize(("function", "positive"), [(convex, True), (indefinite, False)])
+def test_lbfgs_is_favoured_while_there_is_nothing_to_flip(function, positive):
+    points = path(function(15, 0, torch.float64), 15, 7)
+    favoured, plain = (taught(points, 6, Mixing(convex=head)).weights for head in (0.5, 0.0))
+    ratio = math.exp(MIXING.eta * 0.5) if positive else 1.0
+    assert favoured[0] / favoured[1:] == pytest.approx(ratio * plain[0] / plain[1:])
 
 
 def test_the_reference_sees_pairs_of_negative_curvature():
@@ -217,7 +232,14 @@ def test_mixing_is_an_option_of_minimize():
 
 @pytest.mark.parametrize(
     ("field", "value"),
-    [("eta", -1.0), ("decay", 1.0), ("decay", -0.1), ("flips", ((0.0, 0.1),)), ("flips", ((1.0, 1.0),))],
+    [
+        ("eta", -1.0),
+        ("convex", -0.1),
+        ("decay", 1.0),
+        ("decay", -0.1),
+        ("flips", ((0.0, 0.1),)),
+        ("flips", ((1.0, 1.0),)),
+    ],
 )
 def test_senseless_mixing_is_refused(field, value):
     with pytest.raises(ValueError, match=field):
@@ -245,9 +267,8 @@ def test_mix_of_one_is_lbfgs_and_flip():
     assert relative(flip.solve(g), -seen.lift(rules.flip(seen.w, seen.c, 1e-3))) < 1e-8
 
 
-@pytest.mark.parametrize(("n", "m", "kept"), [(200, 5, 50), (200, 60, 60), (201, 5, 5)])
-def test_small_problems_keep_more_pairs(monkeypatch, n, m, kept):
-    monkeypatch.undo()
+@pytest.mark.parametrize(("n", "m", "kept"), [(2000, None, 50), (2001, None, 20), (2000, 5, 5), (10, 60, 60)])
+def test_small_problems_keep_more_pairs_unless_told_otherwise(n, m, kept):
     model = Mix(m, MIXING, Space())
     x = torch.zeros(n)
     model.start(lambda x: Point(x, 0.0, x), Point(x, 0.0, x))

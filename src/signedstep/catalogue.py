@@ -37,7 +37,7 @@ from signedstep.space import Space
 class Settings:
     """The options that shape a method. None: the default of the curvature model."""
 
-    history_size: int = 20
+    history_size: int | None = None
     gamma: Any = None
     floor: float | None = None
     c1: float = 1e-4
@@ -53,18 +53,24 @@ class Settings:
     on_failure: str | None = None
 
     def __post_init__(self) -> None:
-        check_count("history_size", self.history_size, least=1)
         check_count("max_linesearch", self.max_linesearch, least=1)
         check_count("krylov_size", self.krylov_size, least=1)
         check_count("fisher_samples", self.fisher_samples, least=0)
         check_fraction("c1", self.c1)
         check_choice("beta", self.beta, BETAS)
         check_choice("condition", self.condition, (*CURVATURE_CONDITIONS, "armijo"))
+        if self.history_size is not None:
+            check_count("history_size", self.history_size, least=1)
         if self.on_failure is not None:
             check_choice("on_failure", self.on_failure, ON_FAILURE)
         for name in ("c2", "floor", "krylov_tol", "delta"):
             if getattr(self, name) is not None:
                 check_fraction(name, getattr(self, name))
+
+    @property
+    def pairs(self) -> int:
+        """How many pairs limited-memory models keep."""
+        return 20 if self.history_size is None else int(self.history_size)
 
 
 class Model(NamedTuple):
@@ -126,21 +132,21 @@ CURVATURES: dict[str, Model] = {
     "sr1": Model("dense symmetric rank one", lambda o, gamma, space: SR1(gamma), "wolfe+-", "norm", 1e-14),
     "lbfgs": Model(
         "limited-memory BFGS",
-        lambda o, gamma, space: LBFGS(int(o.history_size), gamma, space),
+        lambda o, gamma, space: LBFGS(o.pairs, gamma, space),
         "wolfe",
         "yy/sy",
         1e-14,
     ),
     "lsr1": Model(
         "limited-memory symmetric rank one",
-        lambda o, gamma, space: LSR1(int(o.history_size), gamma, space),
+        lambda o, gamma, space: LSR1(o.pairs, gamma, space),
         "flip",
         "0.1*norm",
         1e-3,
     ),
     "mix": Model(
         "L-BFGS and sign-corrected L-SR1 models of the same pairs, weighted by hindsight",
-        lambda o, gamma, space: Mix(int(o.history_size), o.mixing or Mixing(), space),
+        lambda o, gamma, space: Mix(o.history_size and o.pairs, o.mixing or Mixing(), space),
         "wolfe",
         "norm",
         1e-14,

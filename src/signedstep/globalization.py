@@ -26,6 +26,10 @@ NOT_FINITE = (np.linalg.LinAlgError, torch.linalg.LinAlgError)  # pyright: ignor
 """What NumPy and torch raise for matrices that have overflowed."""
 
 
+_GROWTH = 3.0
+"""How many times the last step a secant is believed to see beyond it."""
+
+
 class Scale(NamedTuple):
     """What a step should know about the lengths of those before it."""
 
@@ -119,7 +123,7 @@ class AlongLine(Globalization):
         share = scale.share
         if way.steady and way.natural:
             left = found.slope / way.slope  # how much of the slope is left; below 0 beyond the minimum
-            share = min(1.0, t * min(1 / (1 - left) if left < 1 else math.inf, 1.5))
+            share = min(1.0, t * min(1 / (1 - left) if left < 1 else math.inf, _GROWTH))
         return scale._replace(length=t * way.length, share=share, change=found.t * way.slope)
 
     def _guarded(self, g: Tensor, size: float, B: Curvature) -> Direction:

@@ -12,10 +12,8 @@ from signedstep.globalization import Globalization
 from signedstep.linesearch import Armijo, Wolfe
 from signedstep.space import Space
 
-
-def auto(n: int, history_size: int) -> str:
-    """The best method for n unknowns by our own benchmarks (docs/benchmarks.md)."""
-    return "mix/wolfe"
+AUTO = "mix/wolfe"
+"""The best method by our own benchmarks (docs/benchmarks.md)."""
 
 
 class Method(NamedTuple):
@@ -29,7 +27,7 @@ class Method(NamedTuple):
 
 def methods() -> dict[str, str]:
     """Every valid method name with a one-line description."""
-    names = {"auto": "the best method we have for the size of the problem; may change between versions"}
+    names = {"auto": f"the best method we have, now {AUTO}; may change between versions"}
     for name, model in CURVATURES.items():
         names[name] = f"{model.text}; short for {name}/{model.globalization}"
         for how in globalizations(name):
@@ -44,14 +42,14 @@ def globalizations(curvature: str) -> list[str]:
     return [how for how, strategy in GLOBALIZATIONS.items() if not (no_spectrum and strategy.needs_spectrum)]
 
 
-def full_name(name: str | None, n: int, history_size: int) -> str:
-    """The full name of a method for n unknowns: `auto` resolved, the default globalization added."""
+def full_name(name: str | None) -> str:
+    """The full name of a method: `auto` resolved, the default globalization added."""
     if name is None:
         name = "auto"
     if not isinstance(name, str):
         raise TypeError(f"method must be a name such as 'lsr1/wolfe+-', got {name!r}")
     name = name.lower()
-    curvature, slash, globalization = (auto(n, history_size) if name == "auto" else name).partition("/")
+    curvature, slash, globalization = (AUTO if name == "auto" else name).partition("/")
     model = CURVATURES.get(curvature)
     if model is None or (slash and globalization not in GLOBALIZATIONS):
         raise ValueError(
@@ -91,7 +89,7 @@ def _search(settings: Settings, c2: float, rounding: float) -> Armijo | Wolfe:
 def build(name: str | None, x0: Tensor, space: Space, options: Mapping[str, Any]) -> Method:
     """The parts of a method, shaped by options (the fields of `Settings`) and by size and precision of x0."""
     settings = Settings(**options)
-    name = full_name(name, space.dimension(x0), settings.history_size)
+    name = full_name(name)
     curvature, globalization = name.split("/")
     model, strategy = CURVATURES[curvature], GLOBALIZATIONS[globalization]
     eps = torch.finfo(x0.dtype).eps

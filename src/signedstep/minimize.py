@@ -74,7 +74,7 @@ def minimize(
     options : dict
         maxiter, maxfun: limits (200 n, at least 1000 iterations; no limit on evaluations).
         gtol, ftol, xtol: convergence tests, see `signedstep.engine.Tolerances` (1e-5, off, off).
-        history_size: pairs kept by limited-memory models (20).
+        history_size: pairs kept by limited-memory models (20; mix and auto: 50 up to 2000 unknowns).
         gamma: the curvature where nothing is learned yet, a number or a rule ("norm", "0.1*norm", "yy/sy", ...).
         floor: smallest eigenvalue that flip, clip and damp allow, relative to the largest.
         c1, c2, condition, max_linesearch: of the line search; condition is "strong", "weak" or "paper" (the Wolfe
@@ -143,7 +143,7 @@ def minimize(
 
 def method(name: str) -> Callable[..., Result]:
     """A callable for `scipy.optimize.minimize(..., method=signedstep.method("lsr1/wolfe+-"))`."""
-    full_name(name, n=0, history_size=1)  # complains now, not at the first use
+    full_name(name)  # complains now, not at the first use
 
     def custom(fun, x0, *, bounds=None, constraints=(), tol=None, **given):
         if bounds is not None or np.size(constraints):

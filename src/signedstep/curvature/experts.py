@@ -16,6 +16,8 @@ class Scaled:
     """L-BFGS (Byrd, Nocedal and Schnabel 1994, theorem 2.2) over the pairs of positive curvature, s.y > r |s| |y|."""
 
     count = 1
+    positive = False
+    """Whether the pairs have shown positive curvature only: L-BFGS, which looks at no other, cannot tell."""
 
     def __init__(self, refusal: float):
         self.refusal = refusal
@@ -49,6 +51,7 @@ class Flipped:
     def __init__(self, spectrum: float, versions: Sequence[tuple[float, float]], rounding: float):
         self.spectrum, self.count, self.rounding = spectrum, len(versions), rounding
         self.outside, self.floors = np.array(versions, dtype=float).reshape(-1, 2).T
+        self.positive = False
 
     def learn(self, grams: Grams) -> None:
         """Make the inverses anew, by the eigenvectors Psi V."""
@@ -58,7 +61,7 @@ class Flipped:
         PsiPsi = YY - gamma * (lower + upper - gamma * SS)
         noise = self.rounding * (YY.diagonal() + gamma * gamma)
         w, self.V = pencil(gamma, PsiPsi, lower - gamma * SS, noise)
-        sizes = np.abs(w)
+        sizes, self.positive = np.abs(w), bool((w > 0).all())
         largest = sizes[sizes < np.inf].max(initial=gamma)
         self.h = 1 / (self.outside * size)
         self.change = 1 / np.maximum(sizes[:, None], self.floors * largest) - self.h

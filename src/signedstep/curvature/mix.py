@@ -25,8 +25,8 @@ from signedstep.space import Space
 
 _POSITIVE = 1e-10
 """L-BFGS leaves out pairs with s.y below this part of |s| |y|."""
-_SMALL, _DEEP = 200, 50
-"""Up to so many unknowns at least so many pairs are kept, which badly scaled problems need; they are small anyway."""
+_PAIRS, _SMALL, _DEEP = 20, 2000, 50
+"""How many pairs are kept if nobody says; up to _SMALL unknowns _DEEP of them, which badly scaled problems need."""
 _EXACT = 1e-8
 """The least relative error an expert is credited with; 1/_EXACT is the largest it is blamed for."""
 
@@ -41,10 +41,12 @@ class Mixing:
     """The gamma of the spectrum that these share, over |y|/|s|."""
     lbfgs: bool = True
     """Whether L-BFGS is one of the experts."""
-    eta: float = 2.0
+    eta: float = 3.0
     """How sharply weights follow losses: 0 is a plain average, infinity follows the best expert alone."""
     decay: float = 0.8
     """How much of an expert's loss is remembered from step to step."""
+    convex: float = 0.4
+    """How much lower L-BFGS's loss counts while the shared spectrum is positive: then there is nothing to flip."""
 
     def __post_init__(self) -> None:
         if not self.flips and not self.lbfgs:
@@ -54,6 +56,7 @@ class Mixing:
             check_fraction("the floors of flips", floor)
         check_number("spectrum", self.spectrum, "a positive number", valid=0 < self.spectrum < math.inf)
         check_at_least_zero("eta", self.eta)
+        check_at_least_zero("convex", self.convex)
         check_fraction("decay", self.decay)
 
 
@@ -63,23 +66,25 @@ class Mix(Limited):
     definite = True
     steady = True  # an average of models changes slowly
 
-    def __init__(self, m: int, mixing: Mixing, space: Space):
-        super().__init__(m, Gamma("norm"), space)
-        self.mixing, self.least = mixing, m
+    def __init__(self, m: int | None, mixing: Mixing, space: Space):
+        super().__init__(m or _PAIRS, Gamma("norm"), space)
+        self.mixing, self._given = mixing, m
 
     def start(self, objective: Objective, at: Point) -> None:
-        small = self.space.dimension(at.x) <= _SMALL
-        self.m = max(self.least, _DEEP) if small else self.least
+        self.m = self._given or (_DEEP if self.space.dimension(at.x) <= _SMALL else _PAIRS)
         super().start(objective, at)
         self.pairs.track_s()
         flipped = Flipped(self.mixing.spectrum, self.mixing.flips, rounding=8 * torch.finfo(at.x.dtype).eps)
         self._families = [*([Scaled(_POSITIVE)] if self.mixing.lbfgs else []), *([flipped] if flipped.count else [])]
-        self.losses = np.zeros(sum(family.count for family in self._families))
+        self.losses, self._judged = np.zeros(sum(family.count for family in self._families)), 0
 
     @property
     def weights(self) -> np.ndarray:
         """The share of each expert."""
-        shares = np.exp(self.mixing.eta * (self.losses.min() - self.losses))
+        losses = self.losses.copy()
+        if self.mixing.lbfgs and self._families[-1].positive:
+            losses[0] -= self.mixing.convex
+        shares = np.exp(self.mixing.eta * (losses.min() - losses))
         return shares / shares.sum()
 
     def accepts(self, grams: Grams, gamma: float) -> bool:
@@ -96,8 +101,10 @@ class Mix(Limited):
         """Hindsight: who knew that H y = s? The stored s is of length 1."""
         errors = np.sqrt(np.maximum(self.residuals(pair).diagonal(), _EXACT**2))
         errors[~(errors < 1 / _EXACT)] = 1 / _EXACT
+        self._judged += 1
         decay = self.mixing.decay
-        self.losses = decay * self.losses + (1 - decay) * np.log(errors)
+        newest = (1 - decay) / (1 - decay**self._judged)  # an average from the first error on, with no zero before it
+        self.losses += newest * (np.log(errors) - self.losses)
 
     def residuals(self, pair: NewPair) -> np.ndarray:
         """The inner products of what the experts get wrong in a pair that none of them has learned, s - H_i y."""
@@ -161,10 +168,10 @@ class Mix(Limited):
         return cs, cy
 
     def state(self, at: Point) -> dict[str, Any]:
-        return {**super().state(at), "losses": self.losses.tolist()}
+        return {**super().state(at), "losses": self.losses.tolist(), "judged": self._judged}
 
     def restore(self, state: Mapping[str, Any], at: Point) -> None:
         super().restore(state, at)
-        self.losses = np.array(state["losses"], dtype=float)
+        self.losses, self._judged = np.array(state["losses"], dtype=float), state["judged"]
         if self.learned:
             self._learn()

@@ -21,7 +21,7 @@ class _OneModel(SecondOrder):
         max_eval: int | None = None,
         tolerance_grad: float = 1e-7,
         tolerance_change: float = 1e-9,
-        history_size: int = 20,
+        history_size: int | None = None,
         line_search_fn: str | None = "strong_wolfe",
         globalization: str | None = None,
         **more: Any,

@@ -42,7 +42,7 @@ class SecondOrder(Optimizer):
     tolerance_change : float
         `step` ends where the relative change of the loss or of the parameters falls below this; 0 switches it off.
     history_size : int
-        Pairs that limited-memory models keep.
+        Pairs that limited-memory models keep (20; mix and auto: 50 up to 2000 parameters).
     line_search_fn : str or None
         "strong_wolfe" (also None), "weak_wolfe", "paper_wolfe" or "armijo".
     globalization : str
@@ -84,7 +84,7 @@ class SecondOrder(Optimizer):
         max_eval: int | None = None,
         tolerance_grad: float = 1e-7,
         tolerance_change: float = 1e-9,
-        history_size: int = 20,
+        history_size: int | None = None,
         line_search_fn: str | None = "strong_wolfe",
         globalization: str | None = None,
         *,

@@ -20,10 +20,9 @@ def check_loadable(state_dict: Mapping[str, Any], flat: Flat, method: str, owner
         mine, given = shapes(flat.layout), shapes(saved["layout"])
         if mine != given:
             raise ValueError(f"this state dict is for parameters of shapes {given}, the optimizer's are {mine}")
-    size = state_dict["param_groups"][0]["history_size"]  # is loaded too
-    mine = full_name(method, flat.n, size)
+    mine = full_name(method)
     for part in parts:
-        if full_name(part["method"], flat.n, size) != mine:
+        if full_name(part["method"]) != mine:
             raise ValueError(f"this state dict is of the method {part['method']!r}, the optimizer's is {mine!r}")
 
 

@@ -1,11 +1,16 @@
-"""Our methods as solvers: `"lsr1/flip"`, or with options of `signedstep.minimize`, `"lsr1/flip:floor=1e-8,c2=0.5"`."""
+"""Our methods as solvers: `"lsr1/flip"`, or with options of `signedstep.minimize`, `"lsr1/flip:floor=1e-8,c2=0.5"`.
+
+The fields of `Mixing` count as options too: `"mix:eta=4,flips=((0.3,1e-3),)"`.
+"""
 
 import ast
 import math
+from dataclasses import fields
 from functools import partial
 from typing import Any
 
 import signedstep
+from signedstep.curvature import Mixing
 from signedstep.experiments.bench.meter import Meter
 from signedstep.experiments.bench.solvers.base import BenchSolver, Ended
 from signedstep.methods import full_name, needs_hessian
@@ -16,10 +21,10 @@ DENSE = ("bfgs", "sr1", "ssbfgs", "ssbroyden")
 def ours(name: str) -> BenchSolver:
     """The solver of a name; a ValueError if there is no such method, or if it needs more than gradients."""
     method, _, given = name.partition(":")
-    full = full_name(method, n=10**9, history_size=1)
+    full = full_name(method)
     if needs_hessian(full):
         raise ValueError(f"{method!r} needs the exact Hessian, which this benchmark does not offer")
-    options = {key: _value(text) for key, _, text in (pair.partition("=") for pair in given.split(",") if given)}
+    options = _options(given)
     return BenchSolver(
         name=name,
         label=name,
@@ -30,12 +35,24 @@ def ours(name: str) -> BenchSolver:
     )
 
 
-def _value(text: str) -> Any:
-    """A number as a number, anything else as a word."""
+def _options(given: str) -> dict[str, Any]:
+    """The options of a name, written as the arguments of a call; what is no number, tuple or truth is a word."""
     try:
-        return ast.literal_eval(text)
-    except (ValueError, SyntaxError):
-        return text
+        call = ast.parse(f"options({given})", mode="eval").body
+    except SyntaxError:
+        call = None
+    if not isinstance(call, ast.Call) or call.args or any(word.arg is None for word in call.keywords):
+        raise ValueError(f"options of a method are written as name=value,name=value, got {given!r}")
+    options = {word.arg: _value(word.value) for word in call.keywords if word.arg}
+    mixing = {f.name: options.pop(f.name) for f in fields(Mixing) if f.name in options}
+    return {**options, "mixing": Mixing(**mixing)} if mixing else options
+
+
+def _value(node: ast.expr) -> Any:
+    try:
+        return ast.literal_eval(node)
+    except ValueError:
+        return ast.unparse(node).replace(" ", "")
 
 
 def _solve(method: str, options: dict[str, Any], meter: Meter, memory: int) -> Ended:
