@@ -207,17 +207,15 @@ class _Line:
 
     def __init__(self, objective: Objective, at: Point, p: Tensor, space: Space):
         self.objective, self.at, self.p, self.space = objective, at, p, space
-        self.newest: tuple[float, Point] | None = None
+        self.newest: tuple[float, Point, float] | None = None
         self.lowest: tuple[float, float, Tensor, Any, float] = (0.0, at.f, at.g, at.aux, math.nan)
 
     def __call__(self, t: float) -> tuple[float, float]:
         self.newest = None  # frees its vectors before new ones are made
-        point = self.objective(self._x(t))
-        self.newest = (t, point)
-        slope, square = self.space.dots(point.g, (self.p, point.g))
+        point, (slope, square) = self.space.evaluated(self.objective, self._x(t), self._look)
+        self.newest = (t, point, square)
         if not (math.isfinite(point.f) and math.isfinite(slope) and math.isfinite(square)):
             return math.nan, math.nan  # a gradient with NaN where p is 0 has a finite slope, but no finite square
-        self.space.remember(point.g, square)
         if point.f < self.lowest[1]:
             self.lowest = (t, point.f, point.g, point.aux, square)
         return point.f, slope
@@ -225,11 +223,16 @@ class _Line:
     def point(self, t: float) -> Point:
         """The point of a trial that a search may return: its newest or its lowest."""
         if self.newest and self.newest[0] == t:
-            return self.newest[1]
-        kept, f, g, aux, square = self.lowest
-        assert kept == t, "a search returns its newest or its lowest trial"
-        self.space.remember(g, square)
-        return Point(self._x(t), f, g, aux)
+            _, point, square = self.newest
+        else:
+            kept, f, g, aux, square = self.lowest
+            assert kept == t, "a search returns its newest or its lowest trial"
+            point = Point(self._x(t), f, g, aux)
+        self.space.remember(point.g, square)
+        return point
+
+    def _look(self, new: Point) -> list[float]:
+        return self.space.dots(new.g, (self.p, new.g))
 
     def _x(self, t: float) -> Tensor:
         return self.space.moved(self.at.x, self.p, t)
