@@ -79,9 +79,12 @@ class Engine:
         """Go on from a point that was just evaluated, here or elsewhere; what the curvature model knows stays."""
         self.evals += 1
         same = at.f == self.at.f and torch.equal(at.x, self.at.x) and torch.equal(at.g, self.at.g)
-        self._place(self.at if self.space.agreed(same) else at)
+        at = self.at if self.space.agreed(same) else at
+        square = self.space.square_later(at.g)
+        self.curvature.move(self.objective, at)
+        square()  # in the reduction of what the model wants to know there
+        self._place(at)
         self._reach = math.inf
-        self.curvature.move(self.objective, self.at)
 
     def state(self) -> dict[str, Any]:
         """All that a later engine needs in order to go on bit for bit: tensors, numbers, words and lists of them."""
@@ -179,13 +182,10 @@ class Engine:
         long = self.scale.length > _SLACK * self.tolerances.xtol * self._reach
         if long and step.status is not Status.MAX_STEP:
             return lambda: self._reach
-        x = self.at.x
-        square = self.space.later((x, (x,)))
+        square = self.space.square_later(self.at.x)
 
         def distance() -> float:
-            ((xx,),) = square()
-            self.space.remember(x, xx)
-            self._reach = math.sqrt(xx)
+            self._reach = math.sqrt(square())
             return self._reach
 
         return distance

@@ -127,7 +127,7 @@ class AlongLine(Globalization):
         way = self._tried(lambda: self.propose(g, B), size)
         if way is None and B.learned and B.has_matrix:
             way = self._tried(lambda: self._flipped(g, B), size)
-        return way or Direction(-g, -size * size, size, natural=False)
+        return way or steepest(self.space, g)
 
     def _tried(self, make: Callable[[], Direction], size: float) -> Direction | None:
         """A direction, unless it is nearly orthogonal to the gradient or overflows on the way."""
@@ -148,9 +148,11 @@ class Raw(AlongLine):
     """The raw direction -B^-1 g: with a plain search positive steps only, with `Signed` the paper's Wolfe+-."""
 
     def propose(self, g: Tensor, B: Curvature) -> Direction:
+        if B.has_matrix and not B.learned:
+            return steepest(self.space, g)
         way = measured(self.space, B.solve(g).neg_(), g, natural=False)
         # B p = -g gives p.B p = -g.p: the model has a minimum along p, at t = 1, exactly if p points downhill.
-        natural = way.slope < 0 and B.learned > 0 and B.has_matrix
+        natural = way.slope < 0 and B.has_matrix
         return way._replace(natural=natural, alike=not B.has_matrix, steady=B.steady)
 
 
@@ -163,9 +165,11 @@ class Modified(AlongLine):
         self.steady = rule is rules.flip  # the shift of damp jumps from step to step
 
     def propose(self, g: Tensor, B: Curvature) -> Direction:
+        if not B.learned:
+            return steepest(self.space, g)
         seen = self.diagonalised(B, g)
         p = seen.lift(self.rule(seen.w, seen.c, self.floor))
-        return measured(self.space, p, g, natural=B.learned > 0)._replace(steady=self.steady)
+        return measured(self.space, p, g, natural=True)._replace(steady=self.steady)
 
     def diagonalised(self, B: Curvature, g: Tensor) -> Spectrum:
         return B.spectrum(g)
@@ -180,6 +184,12 @@ class ModifiedDense(Modified):
         w, V = torch.linalg.eigh(B.matrix())
         c = V.T @ g.double().cpu()
         return Spectrum(w.numpy(), c.numpy(), lambda a: (V @ torch.from_numpy(a)).to(g))
+
+
+def steepest(space: Space, g: Tensor) -> Direction:
+    """The direction of a model that knows nothing."""
+    square = space.square(g)
+    return Direction(-g, -square, math.sqrt(square), natural=False)
 
 
 def measured(space: Space, p: Tensor, g: Tensor, natural: bool) -> Direction:

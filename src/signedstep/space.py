@@ -88,6 +88,19 @@ class Space:
         self.remember(v, value)
         return value
 
+    def square_later(self, v: Tensor) -> Callable[[], float]:
+        """The same, once it is asked for."""
+        if any(known() is v for known, _ in self._squares):
+            return lambda: self.square(v)
+        dots = self.later((v, (v,)))
+
+        def square() -> float:
+            ((value,),) = dots()
+            self.remember(v, value)
+            return value
+
+        return square
+
     def remember(self, v: Tensor, square: float) -> None:
         """Keep v.v, which the caller has just computed along with something else."""
         others = [entry for entry in self._squares if entry[0]() is not v]

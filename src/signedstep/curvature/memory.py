@@ -35,6 +35,9 @@ class Limited(Curvature):
         self.pairs = Pairs(self.m, at, self.space)
         self._met: Met[NewPair | None] = Met()
 
+    def move(self, objective: Objective, at: Point) -> None:
+        self.pairs.seen(at.g)
+
     @np.errstate(all="ignore")  # a trial that overflows is not learned from
     def meet(self, old: Point, new: Point) -> None:
         self._met.keep(new, self.pairs.measure(old, new, trial=True))
