@@ -150,11 +150,13 @@ class Region(Globalization):
         slope, square = end
         if not (math.isfinite(point.f) and math.isfinite(slope) and math.isfinite(square)):
             return trial
-        self.space.remember(point.g, square)
         seen, by_slopes, noise = at.f - point.f, -0.5 * (trial.slope + slope), self.rounding * abs(at.f)
         drowned = abs(seen) <= noise and abs(by_slopes) <= 100 * noise
         seen = by_slopes if drowned else seen
-        return trial._replace(seen=seen, drowned=drowned, accepted=seen >= self.c1 * trial.predicted)
+        accepted = seen >= self.c1 * trial.predicted
+        if accepted:
+            self.space.remember(point.g, square)
+        return trial._replace(seen=seen, drowned=drowned, accepted=accepted)
 
 
 def exact(w: np.ndarray, c: np.ndarray, radius: float) -> np.ndarray:

@@ -81,10 +81,11 @@ class Space:
         return point, look(point)
 
     def square(self, v: Tensor) -> float:
-        """v.v, remembered for three vectors: parts of an iteration share those of x and of gradients, old and new."""
-        value = next((value for known, value in self._squares if known() is v), None)
-        if value is None:
-            (value,) = self.dots(v, (v,))
+        """v.v, remembered for four vectors: parts of an iteration share those of x and of the gradient, old and new."""
+        for known, value in self._squares:
+            if known() is v:
+                return value
+        (value,) = self.dots(v, (v,))
         self.remember(v, value)
         return value
 
@@ -103,8 +104,7 @@ class Space:
 
     def remember(self, v: Tensor, square: float) -> None:
         """Keep v.v, which the caller has just computed along with something else."""
-        others = [entry for entry in self._squares if entry[0]() is not v]
-        self._squares = [*others[-2:], (weakref.ref(v), square)]
+        self._squares = [(weakref.ref(v), square), *self._squares[:3]]
 
     def combine(self, c: np.ndarray, A: Tensor, scale: float, v: Tensor) -> Tensor:
         """The vector c[0] A[0] + ... + c[r-1] A[r-1] + scale v."""

@@ -46,7 +46,7 @@ class NewPair(NamedTuple):
 
     slot: int
     columns: np.ndarray
-    ends: np.ndarray
+    ends: list[tuple[float, float]]
 
     @property
     def sy(self) -> float:
@@ -111,11 +111,10 @@ class Pairs:
         s, y = pair.unbind()
         torch.sub(new.x, old.x, out=s)
         torch.sub(new.g, old.g, out=y)
-        kept = [self.seen(old.g)] if trial else []
-        known = None if trial else self._known(old.g)
-        difference = known if known and self._apart(old.g, new.g) else None
+        known = self.seen(old.g) if trial else self._known(old.g)
+        difference = known if known and not trial and self._apart(old.g, new.g) else None
         vectors = [new.g, *([] if difference else [y]), *([s] if self._tracks_s else [])]
-        ends = [*(seen.g for seen in kept), new.g]
+        ends = (old.g, new.g) if trial else (new.g,)
         (Sv, Yv), ((ss, sy, *sg), (yy, *yg)) = self._products(vectors, (s, (s, y, *ends)), (y, (y, *ends)))
         if not (0 < ss < math.inf and math.isfinite(yy)):
             pair.zero_()  # a zero coefficient does not silence NaN
@@ -125,12 +124,12 @@ class Pairs:
             columns[:2, :-1] = Sv[-1], Yv[-1]
         columns[2:, :-1] = (Sv[0] - difference.Sg, Yv[0] - difference.Yg) if difference else (Sv[1], Yv[1])
         columns[:, -1] = ss, sy, sy, yy
-        self._seen = [*kept, Seen(new.g, Sv[0], Yv[0])]
+        self._seen = [*(self._seen if trial else []), Seen(new.g, Sv[0], Yv[0])]
         shrink = ss**-0.5
         pair.mul_(shrink)
         columns *= shrink
         columns[:, -1] *= shrink
-        return NewPair(self.spare, columns, shrink * np.array([sg, yg]).T)
+        return NewPair(self.spare, columns, [(a * shrink, b * shrink) for a, b in zip(sg, yg, strict=True)])
 
     def bordered(self, pair: NewPair) -> Grams:
         """The Gram matrices with the new pair as the newest, and without the oldest if the ring is full."""
@@ -177,7 +176,10 @@ class Pairs:
         return seen
 
     def _known(self, g: Tensor) -> Seen | None:
-        return next((seen for seen in self._seen if seen.g is g), None)
+        for seen in self._seen:
+            if seen.g is g:
+                return seen
+        return None
 
     def combine(self, cs: np.ndarray, cy: np.ndarray, scale: float, g: Tensor) -> Tensor:
         """The vector S cs + Y cy + scale g."""
