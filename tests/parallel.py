@@ -1,10 +1,11 @@
 """What the tests of several ranks share: a problem along whose paths rounding does not grow much, and its training."""
 
+import warnings
 from typing import NamedTuple
 
 import torch
 import torch.distributed as dist
-from torch import Tensor
+from torch import Tensor, nn
 
 import signedstep
 from signedstep.distributed import Parallel
@@ -88,3 +89,17 @@ def every_method(rank: int, methods: list) -> list[Trained]:
         for method, options in methods
         for shard in (False, True)
     ]
+
+
+def fully_sharded(net: nn.Module, *shape: int) -> nn.Module:
+    """FSDP2 over all ranks; with a shape of two numbers, copies of shards."""
+    from torch.distributed.device_mesh import init_device_mesh
+    from torch.distributed.fsdp import fully_shard
+
+    names = ("copies", "shards")[-max(len(shape), 1) :]
+    mesh = init_device_mesh("cpu", shape or (dist.get_world_size(),), mesh_dim_names=names)
+    warnings.filterwarnings("ignore", message="FSDP2-wrapped module")  # torch advises against writing into outputs
+    for child in net.children():
+        if next(child.parameters(), None) is not None:
+            fully_shard(child, mesh=mesh)
+    return fully_shard(net, mesh=mesh)

@@ -1,4 +1,4 @@
-"""Training on several ranks: the losses of one process, the same numbers everywhere, and what it costs to talk."""
+"""Training on several ranks: the losses of one process and the same numbers everywhere."""
 
 from collections.abc import Callable
 from typing import Any
@@ -10,11 +10,10 @@ import torch.distributed as dist
 from torch import nn
 
 import signedstep
-from parallel import SAMPLES, every_method, regression, slow_to_diverge, trained, uneven
+from parallel import SAMPLES, every_method, slow_to_diverge, trained, uneven
 from ranks import on_ranks
-from signedstep.distributed import Parallel, link
+from signedstep.distributed import Parallel
 from signedstep.distributed.reports import Report, Slots
-from signedstep.engine import Engine
 from training import batch, bowl, fit, model
 
 
@@ -125,70 +124,6 @@ def buckets(rank: int) -> tuple[list, list]:
 def test_buckets_change_nothing():
     for one, several in on_ranks(2, buckets):
         assert one == several
-
-
-class Traffic:
-    """What the collectives of each iteration carry: all reductions, reduce-scatters and all-gathers, in bytes."""
-
-    def __init__(self):
-        self.sums: list[int] = []
-        self.scatters: list[int] = []
-        self.gathers: list[int] = []
-        self.iterations: list[tuple] = []
-        dist.all_reduce = self._noted(self.sums, dist.all_reduce)
-        link._scatter_sums = self._noted(self.scatters, link._scatter_sums)
-        link._collect = self._noted(self.gathers, link._collect)
-        step = Engine.step
-
-        def counted(engine, *args):
-            for kind in (self.sums, self.scatters, self.gathers):
-                kind.clear()
-            record = step(engine, *args)
-            self.iterations.append((record.evals, list(self.sums), list(self.scatters), list(self.gathers)))
-            return record
-
-        Engine.step = counted
-
-    @staticmethod
-    def _noted(kind: list[int], collective: Callable) -> Callable:
-        def noted(first, *args, **options):
-            largest = max(first.nbytes, args[0].nbytes if args else 0)
-            kind.append(largest)
-            return collective(first, *args, **options)
-
-        return noted
-
-
-def traffic(rank: int, method: str, shard: bool, m: int) -> list:
-    seen = Traffic()
-    which = uneven(rank, dist.get_world_size())
-    parallel = Parallel(count=which.stop - which.start, shard=shard)
-    trained(which, method, {"history_size": m, "tolerance_grad": 1e-7, "tolerance_change": 1e-9}, 50, parallel)
-    return seen.iterations
-
-
-@pytest.mark.parametrize("method", ["lsr1/flip", "lsr1/wolfe+-", "lbfgs/wolfe", "cg/wolfe+-"])
-def test_communication_of_sharded_vectors(method):
-    """At most 3 small reductions an iteration and one an evaluation, beside gradient and parameters."""
-    m, size = 6, 2
-    (iterations, _) = on_ranks(size, traffic, method, True, m)
-    assert len(iterations) > 40
-    n = len(regression.start())
-    slots = 8 * 3 * size
-    for evals, sums, scatters, gathers in iterations:
-        assert len(sums) <= 3 + evals
-        assert sum(sums) <= 8 * (3 * 2 * (m + 1) + 16) + 16 * evals, "O(m) numbers"
-        assert scatters == [8 * n + size * slots] * evals
-        assert gathers == [8 * n] * evals
-
-
-def test_communication_of_whole_vectors():
-    """One reduction an evaluation: gradient and loss together."""
-    (iterations, _) = on_ranks(2, traffic, "lsr1/flip", False, 6)
-    for evals, sums, scatters, gathers in iterations:
-        assert sums == [8 * len(regression.start()) + 8 * 3 * 2] * evals
-        assert not scatters
-        assert not gathers
 
 
 class FakeLink:

@@ -193,10 +193,9 @@ def resumed(rank: int, folder: str, shard: bool, steps: int) -> list[float]:
 
 
 @pytest.mark.parametrize(
-    ("how", "timeout", "shard"),
-    [(signal.SIGKILL, 60.0, False), (signal.SIGKILL, 60.0, True), (signal.SIGSTOP, SHORT, True)],
-    ids=["killed-whole", "killed-sharded", "stopped-sharded"],
+    ("how", "timeout"), [(signal.SIGKILL, 60.0), (signal.SIGSTOP, SHORT)], ids=["killed", "stopped"]
 )
+@every_sharding
 def test_a_lost_rank_ends_the_others_in_time_and_a_checkpoint_goes_on(tmp_path, how, timeout, shard):
     undisturbed = on_ranks(3, resumed, str(tmp_path / "none"), shard, 6)
     for i in range(REPETITIONS):

@@ -1,6 +1,5 @@
 """FSDP2 and DTensor parameters, and checkpoints that other numbers of ranks can load."""
 
-import warnings
 from pathlib import Path
 
 import numpy as np
@@ -11,26 +10,12 @@ import torch.distributed.checkpoint as dcp
 from torch import Tensor, nn
 
 import signedstep
-from parallel import joined, parameters, regression
+from parallel import fully_sharded, joined, parameters, regression
 from ranks import on_ranks
 from signedstep.distributed import Parallel, load
 from training import batch, fit, model
 
 KINDS = ["whole", "sliced", "fsdp"]
-
-
-def fully_sharded(net: nn.Module, *shape: int) -> nn.Module:
-    """FSDP2 over all ranks; with a shape of two numbers, copies of shards."""
-    from torch.distributed.device_mesh import init_device_mesh
-    from torch.distributed.fsdp import fully_shard
-
-    names = ("copies", "shards")[-max(len(shape), 1) :]
-    mesh = init_device_mesh("cpu", shape or (dist.get_world_size(),), mesh_dim_names=names)
-    warnings.filterwarnings("ignore", message="FSDP2-wrapped module")  # torch advises against writing into outputs
-    for child in net.children():
-        if next(child.parameters(), None) is not None:
-            fully_shard(child, mesh=mesh)
-    return fully_shard(net, mesh=mesh)
 
 
 def prepared(kind: str, options: dict) -> tuple[nn.Module, signedstep.SecondOrder]:

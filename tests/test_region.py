@@ -212,3 +212,35 @@ def test_a_function_without_a_minimum_is_called_unbounded(how):
     x0 = torch.tensor([1.0, 1.0], dtype=torch.float64)
     result = signedstep.minimize(lambda x: x.sum(), x0, method=f"lbfgs/{how}")
     assert result.status is Status.UNBOUNDED
+
+
+@pytest.mark.parametrize("method", ["lbfgs/trust", "lsr1/trust", "mix/trust"])
+def test_a_refused_trial_that_was_met_leaves_the_old_gradient_known(method, dtype):
+    """Its pair is learned, also in a full ring, and the next model needs no further pass over the history."""
+    passes = []
+
+    class Watched(Space):
+        def inner(self, A, B):
+            passes.append(len(B))
+            return super().inner(A, B)
+
+    torch.manual_seed(0)
+    n, space = 8, Watched()
+    A = torch.randn(n, n, dtype=dtype)
+    A = A @ A.T / n + torch.eye(n, dtype=dtype)
+    points = [Point(x, float(0.5 * x @ A @ x), A @ x) for x in torch.randn(7, n, dtype=dtype)]
+    B = build(method, points[0].x, space, {"history_size": 3}).curvature
+    B.start(lambda x: points[0], points[0])
+    for old, new in itertools.pairwise(points[:5]):
+        B.update(old, new)
+    at = points[4]
+    B.spectrum(at.g)
+    for tried in points[5:]:
+        B.meet(at, tried)
+        passes.clear()
+        assert B.learn_from_refused(at, tried)
+        seen = B.spectrum(at.g)
+        assert not passes
+        exact = torch.linalg.solve(B.matrix(), at.g.double())
+        p = seen.lift(-seen.c / seen.w).double()
+        assert torch.linalg.norm(p + exact) <= 1000 * torch.finfo(dtype).eps * torch.linalg.norm(exact)

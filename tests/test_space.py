@@ -47,11 +47,11 @@ def test_squares_outside_the_range_of_float32():
 
 def test_a_remembered_square_belongs_to_its_vector():
     space = Space()
-    a, b, c = torch.ones(3), torch.full((3,), 2.0), torch.full((3,), 3.0)
+    a, *others = (torch.full((3,), float(i)) for i in range(1, 7))
     space.remember(a, 7.0)
-    assert (space.square(a), space.square(b), space.square(a)) == (7.0, 12.0, 7.0)
+    assert (space.square(a), space.square(others[0]), space.square(a)) == (7.0, 12.0, 7.0)
     space.remember(a, 8.0)
-    assert (space.square(a), space.square(c), space.square(b), space.square(a)) == (8.0, 27.0, 12.0, 3.0), "two of them"
+    assert [space.square(v) for v in (a, *others, a)] == [8.0, 12.0, 27.0, 48.0, 75.0, 108.0, 3.0]
 
 
 def test_largest_entry():

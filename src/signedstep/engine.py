@@ -6,7 +6,7 @@ the search, never exceptions.
 
 import math
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -70,7 +70,7 @@ class Engine:
 
     def _place(self, at: Point) -> None:
         """Look at a point with fresh eyes."""
-        self.at, self.grad_norm = at, self._norm(at)
+        self.at, self.grad_norm = at, self._length(at.g)
         self.status = self._test_start()
         self._longest = 0
         self._stall = _Stall(at.f, self.grad_norm, torch.finfo(at.x.dtype).eps)
@@ -79,9 +79,12 @@ class Engine:
         """Go on from a point that was just evaluated, here or elsewhere; what the curvature model knows stays."""
         self.evals += 1
         same = at.f == self.at.f and torch.equal(at.x, self.at.x) and torch.equal(at.g, self.at.g)
-        self._place(self.at if self.space.agreed(same) else at)
+        at = self.at if self.space.agreed(same) else at
+        square = self.space.square_later(at.g)
+        self.curvature.move(self.objective, at)
+        square()  # in the reduction of what the model wants to know there
+        self._place(at)
         self._reach = math.inf
-        self.curvature.move(self.objective, self.at)
 
     def state(self) -> dict[str, Any]:
         """All that a later engine needs in order to go on bit for bit: tensors, numbers, words and lists of them."""
@@ -121,9 +124,10 @@ class Engine:
         if step.point is not None:
             old, self.at, self.scale = self.at, step.point, step.scale
             self._reach += self.scale.length
-            self.grad_norm = self._norm(self.at)
+            self.grad_norm = self._length(self.at.g)
+            largest, far = self._largest(), self._distance(step)  # on their way with what the model sums
             learned = self.curvature.update(old, self.at)
-            self.status = self._test(old, step)
+            self.status = self._test(old, step, largest, far)
         elif step.evals < budget:
             self.status = step.status
         return Record(
@@ -160,44 +164,51 @@ class Engine:
         return step._replace(evals=evals, error=error)
 
     def _length(self, v: Tensor) -> float:
-        return math.sqrt(self.space.dots(v, (v,))[0])
-
-    def _norm(self, at: Point) -> float:
-        return math.sqrt(self.space.square(at.g))
+        return math.sqrt(self.space.square(v))
 
     def _test_start(self) -> Status:
         if not (math.isfinite(self.at.f) and math.isfinite(self.grad_norm)):
             return Status.BAD_START
-        return self._test_gradient()
+        return self._test_gradient(self._largest())
 
-    def _test_gradient(self) -> Status:
-        gtol, n = self.tolerances.gtol, self.space.dimension(self.at.g)
-        possible = self.grad_norm <= _SLACK * gtol * math.sqrt(n)  # the largest entry is at least |g|/sqrt(n)
-        if possible and self.space.largest(self.at.g) <= gtol:
+    def _largest(self) -> Callable[[], float]:
+        """The largest entry of the gradient, where it may be small enough: it is at least |g|/sqrt(n)."""
+        n = self.space.dimension(self.at.g)
+        possible = self.grad_norm <= _SLACK * self.tolerances.gtol * math.sqrt(n)
+        return self.space.largest_later(self.at.g) if possible else lambda: math.inf
+
+    def _distance(self, step: Step) -> Callable[[], float]:
+        """|x|, where a step is so short or so long that it matters; else a bound on it."""
+        long = self.scale.length > _SLACK * self.tolerances.xtol * self._reach
+        if long and step.status is not Status.MAX_STEP:
+            return lambda: self._reach
+        square = self.space.square_later(self.at.x)
+
+        def distance() -> float:
+            self._reach = math.sqrt(square())
+            return self._reach
+
+        return distance
+
+    def _test_gradient(self, largest: Callable[[], float]) -> Status:
+        if largest() <= self.tolerances.gtol:
             return Status.GRADIENT
         return Status.RUNNING if self.grad_norm > 0 else Status.STALLED  # its square underflows
 
-    def _test(self, old: Point, step: Step) -> Status:
+    def _test(self, old: Point, step: Step, largest: Callable[[], float], far: Callable[[], float]) -> Status:
         ftol, xtol = self.tolerances.ftol, self.tolerances.xtol
-        flat = self._test_gradient()
+        flat = self._test_gradient(largest)
         if flat is not Status.RUNNING:
             return flat
         if ftol and old.f - self.at.f <= ftol * max(abs(old.f), abs(self.at.f)):
             return Status.DECREASE
-        if xtol and self._is_short(xtol):
+        if xtol and self.scale.length <= xtol * far():
             return Status.STEP
-        far = step.status is Status.MAX_STEP and self._length(self.at.x) >= self._far
-        self._longest = self._longest + 1 if far else 0
+        lost = step.status is Status.MAX_STEP and far() >= self._far
+        self._longest = self._longest + 1 if lost else 0
         if self._longest >= _UNBOUNDED:
             return Status.UNBOUNDED
         return Status.STALLED if self._stall.sees(self.at.f, self.grad_norm) else Status.RUNNING
-
-    def _is_short(self, xtol: float) -> bool:
-        """Whether the last step was at most this part of |x|; the bound on |x| often saves a look at x."""
-        if self.scale.length > _SLACK * xtol * self._reach:
-            return False
-        self._reach = self._length(self.at.x)
-        return self.scale.length <= xtol * self._reach
 
 
 class _Stall:

@@ -131,7 +131,7 @@ class AlongLine(Globalization):
         way = self._tried(lambda: self.propose(g, B), size)
         if way is None and B.learned and B.has_matrix:
             way = self._tried(lambda: self._flipped(g, B), size)
-        return way or Direction(-g, -size * size, size, natural=False)
+        return way or steepest(self.space, g)
 
     def _tried(self, make: Callable[[], Direction], size: float) -> Direction | None:
         """A direction, unless it is nearly orthogonal to the gradient or overflows on the way."""
@@ -152,9 +152,11 @@ class Raw(AlongLine):
     """The raw direction -B^-1 g: with a plain search positive steps only, with `Signed` the paper's Wolfe+-."""
 
     def propose(self, g: Tensor, B: Curvature) -> Direction:
+        if B.has_matrix and not B.learned:
+            return steepest(self.space, g)
         way = measured(self.space, B.solve(g).neg_(), g, natural=False)
         # B p = -g gives p.B p = -g.p: the model has a minimum along p, at t = 1, exactly if p points downhill.
-        natural = way.slope < 0 and B.learned > 0 and B.has_matrix
+        natural = way.slope < 0 and B.has_matrix
         return way._replace(natural=natural, alike=not B.has_matrix, steady=B.steady)
 
 
@@ -167,9 +169,11 @@ class Modified(AlongLine):
         self.steady = rule is rules.flip  # the shift of damp jumps from step to step
 
     def propose(self, g: Tensor, B: Curvature) -> Direction:
+        if not B.learned:
+            return steepest(self.space, g)
         seen = self.diagonalised(B, g)
         p = seen.lift(self.rule(seen.w, seen.c, self.floor))
-        return measured(self.space, p, g, natural=B.learned > 0)._replace(steady=self.steady)
+        return measured(self.space, p, g, natural=True)._replace(steady=self.steady)
 
     def diagonalised(self, B: Curvature, g: Tensor) -> Spectrum:
         return B.spectrum(g)
@@ -184,6 +188,12 @@ class ModifiedDense(Modified):
         w, V = torch.linalg.eigh(B.matrix())
         c = V.T @ g.double().cpu()
         return Spectrum(w.numpy(), c.numpy(), lambda a: (V @ torch.from_numpy(a)).to(g))
+
+
+def steepest(space: Space, g: Tensor) -> Direction:
+    """The direction of a model that knows nothing."""
+    square = space.square(g)
+    return Direction(-g, -square, math.sqrt(square), natural=False)
 
 
 def measured(space: Space, p: Tensor, g: Tensor, natural: bool) -> Direction:
@@ -211,17 +221,15 @@ class _Line:
 
     def __init__(self, objective: Objective, at: Point, p: Tensor, space: Space):
         self.objective, self.at, self.p, self.space = objective, at, p, space
-        self.newest: tuple[float, Point] | None = None
+        self.newest: tuple[float, Point, float] | None = None
         self.lowest: tuple[float, float, Tensor, Any, float] = (0.0, at.f, at.g, at.aux, math.nan)
 
     def __call__(self, t: float) -> tuple[float, float]:
         self.newest = None  # frees its vectors before new ones are made
-        point = self.objective(self._x(t))
-        self.newest = (t, point)
-        slope, square = self.space.dots(point.g, (self.p, point.g))
+        point, (slope, square) = self.space.evaluated(self.objective, self._x(t), self._look)
+        self.newest = (t, point, square)
         if not (math.isfinite(point.f) and math.isfinite(slope) and math.isfinite(square)):
             return math.nan, math.nan  # a gradient with NaN where p is 0 has a finite slope, but no finite square
-        self.space.remember(point.g, square)
         if point.f < self.lowest[1]:
             self.lowest = (t, point.f, point.g, point.aux, square)
         return point.f, slope
@@ -229,11 +237,16 @@ class _Line:
     def point(self, t: float) -> Point:
         """The point of a trial that a search may return: its newest or its lowest."""
         if self.newest and self.newest[0] == t:
-            return self.newest[1]
-        kept, f, g, aux, square = self.lowest
-        assert kept == t, "a search returns its newest or its lowest trial"
-        self.space.remember(g, square)
-        return Point(self._x(t), f, g, aux)
+            _, point, square = self.newest
+        else:
+            kept, f, g, aux, square = self.lowest
+            assert kept == t, "a search returns its newest or its lowest trial"
+            point = Point(self._x(t), f, g, aux)
+        self.space.remember(point.g, square)
+        return point
+
+    def _look(self, new: Point) -> list[float]:
+        return self.space.dots(new.g, (self.p, new.g))
 
     def _x(self, t: float) -> Tensor:
         return self.space.moved(self.at.x, self.p, t)

@@ -31,7 +31,10 @@ _FAR = 1e10
 
 
 class Trial(NamedTuple):
-    """A trial step: its length, the slope g.p at its start, the fall of f that was predicted and the one seen."""
+    """A trial step: its length, the slope g.p at its start, the fall of f that was predicted and the one seen.
+
+    Length and slope are at first what the model believes, and after the evaluation what they are.
+    """
 
     length: float
     slope: float
@@ -94,16 +97,17 @@ class Region(Globalization):
         bound = scale.bound if scale.bound > 0 else self.first(self.boldness * _natural(seen, size, scale), size)
         bound = self.tightened(seen, bound, scale.length)
         a, predicted = self.least(seen, bound)
-        p = seen.lift(a)
-        (slope, square), (far,) = self.space.dots_each((p, (at.g, p)), (at.x, (at.x,)))
-        length = math.sqrt(square) if 0 <= square < math.inf else math.nan
-        visible = self.rounding * math.sqrt(far)  # less changes x by rounding only; a pair from it would teach noise
-        if not (predicted > 0 and length > visible):
+        trial = Trial(float(np.linalg.norm(a)), float(seen.c @ a), predicted)
+        # less changes x by rounding only; a pair from it would teach noise
+        visible = self.rounding * math.sqrt(self.space.square(at.x))
+        if not (predicted > 0 and visible < trial.length < math.inf):
             return Step(None, 0.0, math.nan, 0, Status.STALLED, scale)
-        point, error = _evaluated(objective, at.x + p)
-        trial = self._judged(at, point, p, Trial(length, slope, predicted))
+        point, trial, error = self._tried(objective, at, B, seen.lift(a), trial)
+        if not trial.length > visible:
+            return Step(None, 0.0, math.nan, 1, Status.STALLED, scale, error)
+        length = trial.length
         scale = scale._replace(length=length if trial.accepted else scale.length, bound=self.after(bound, trial))
-        tried = Step(None, 0.0, -slope / (size * length), 1, trial.status, scale, error)
+        tried = Step(None, 0.0, -trial.slope / (size * length), 1, trial.status, scale, error)
         if trial.accepted:
             return tried._replace(point=point, alpha=1.0)
         finite = not math.isnan(trial.seen)
@@ -120,18 +124,39 @@ class Region(Globalization):
         size = math.sqrt(self.space.square(g))
         return Spectrum(np.zeros(1), np.array([size]), lambda a: g * (a[0] / size))
 
-    def _judged(self, at: Point, point: Point | None, p: Tensor, trial: Trial) -> Trial:
-        """The trial with what was seen at its end."""
-        if point is None:
-            return trial
-        slope, square = self.space.dots(point.g, (p, point.g))
+    def _tried(
+        self, objective: Objective, at: Point, B: Curvature, p: Tensor, trial: Trial
+    ) -> tuple[Point | None, Trial, Exception | None]:
+        """The point of a trial, the trial with what was seen there, or what it raised."""
+        low = at.f - self.c1 * trial.predicted
+
+        def look(new: Point) -> list[list[float]]:
+            sums = self.space.later((p, (at.g, p)), (new.g, (p, new.g)))
+            if not new.f <= low:  # else it is taken, and measured for less once |g| is known
+                B.meet(at, new)
+            return sums()
+
+        try:
+            point, sums = self.space.evaluated(objective, self.space.moved(at.x, p, 1.0), look)
+        except Exception as error:
+            clear_frames(error.__traceback__)  # else what ran out of memory would still be held at the next trial
+            return None, trial, error
+        return point, self._judged(at, point, trial, *sums), None
+
+    def _judged(self, at: Point, point: Point, trial: Trial, start: list[float], end: list[float]) -> Trial:
+        """The trial with its real slope and length, from the products of p at its start, and what its end shows."""
+        slope, square = start
+        trial = trial._replace(slope=slope, length=math.sqrt(square) if 0 <= square < math.inf else math.nan)
+        slope, square = end
         if not (math.isfinite(point.f) and math.isfinite(slope) and math.isfinite(square)):
             return trial
-        self.space.remember(point.g, square)
         seen, by_slopes, noise = at.f - point.f, -0.5 * (trial.slope + slope), self.rounding * abs(at.f)
         drowned = abs(seen) <= noise and abs(by_slopes) <= 100 * noise
         seen = by_slopes if drowned else seen
-        return trial._replace(seen=seen, drowned=drowned, accepted=seen >= self.c1 * trial.predicted)
+        accepted = seen >= self.c1 * trial.predicted
+        if accepted:
+            self.space.remember(point.g, square)
+        return trial._replace(seen=seen, drowned=drowned, accepted=accepted)
 
 
 def exact(w: np.ndarray, c: np.ndarray, radius: float) -> np.ndarray:
@@ -222,12 +247,3 @@ def _natural(seen: Spectrum, size: float, scale: Scale) -> float:
     curvature = abs(float(w @ (seen.c / size) ** 2))
     length = size / curvature if curvature > 0 else math.inf
     return length if 0 < length < math.inf else (scale.length if scale.length > 0 else 1.0)
-
-
-def _evaluated(objective: Objective, x: Tensor) -> tuple[Point | None, Exception | None]:
-    """The trial point, or what it raised."""
-    try:
-        return objective(x), None
-    except Exception as error:
-        clear_frames(error.__traceback__)  # else what ran out of memory would still be held at the next trial
-        return None, error

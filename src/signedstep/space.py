@@ -6,6 +6,7 @@ decision is made in double precision. A distributed space only has to reduce wha
 
 import weakref
 from collections.abc import Callable, Sequence
+from typing import TypeVar
 
 import numpy as np
 import torch
@@ -20,6 +21,11 @@ A batch of blocks also keeps every thread busy, which torch's plain product of a
 
 _STRETCH = 2**18
 """Numbers at a time where several vectors are used together: they stay in cache, and copies stay small."""
+
+Group = tuple[Tensor, Sequence[Tensor]]
+"""A vector, and those that it is to be multiplied with."""
+P = TypeVar("P")
+T = TypeVar("T")
 
 
 class Space:
@@ -53,28 +59,52 @@ class Space:
             return [torch.dot(a.double(), b.double()).item() for b in B]  # squares may leave the range of float32
         return values
 
-    def dots_each(self, *groups: tuple[Tensor, Sequence[Tensor]]) -> list[list[float]]:
-        """`dots` of several vectors, each with vectors of its own, in one reduction."""
-        return [self.dots(a, B) for a, B in groups]
+    def later(self, *groups: Group) -> Callable[[], list[list[float]]]:
+        """`dots` of several vectors, once they are asked for: one reduction carries all that was wanted before it."""
+        return lambda: [self.dots(a, B) for a, B in groups]
 
-    def inner_and_dots(
-        self, A: Tensor, B: Sequence[Tensor], *groups: tuple[Tensor, Sequence[Tensor]]
-    ) -> tuple[np.ndarray, list[list[float]]]:
+    def dots_each(self, *groups: Group) -> list[list[float]]:
+        """`dots` of several vectors, each with vectors of its own, in one reduction."""
+        return self.later(*groups)()
+
+    def inner_and_dots(self, A: Tensor, B: Sequence[Tensor], *groups: Group) -> tuple[np.ndarray, list[list[float]]]:
         """`inner` and `dots_each` in one reduction."""
-        return self.inner(A, B), self.dots_each(*groups)
+        dots = self.later(*groups)
+        return self.inner(A, B), dots()
+
+    def evaluated(self, objective: Callable[[Tensor], P], x: Tensor, look: Callable[[P], T]) -> tuple[P, T]:
+        """The point of an objective at x, and what `look` sums of it, which is not to depend on the value there.
+
+        Where ranks report on the evaluation, their reports travel with the sums.
+        """
+        point = objective(x)
+        return point, look(point)
 
     def square(self, v: Tensor) -> float:
-        """v.v, remembered for two vectors: several parts of an iteration want those of the gradients, old and new."""
-        value = next((value for known, value in self._squares if known() is v), None)
-        if value is None:
-            (value,) = self.dots(v, (v,))
+        """v.v, remembered for four vectors: parts of an iteration share those of x and of the gradient, old and new."""
+        for known, value in self._squares:
+            if known() is v:
+                return value
+        (value,) = self.dots(v, (v,))
         self.remember(v, value)
         return value
 
+    def square_later(self, v: Tensor) -> Callable[[], float]:
+        """The same, once it is asked for."""
+        if any(known() is v for known, _ in self._squares):
+            return lambda: self.square(v)
+        dots = self.later((v, (v,)))
+
+        def square() -> float:
+            ((value,),) = dots()
+            self.remember(v, value)
+            return value
+
+        return square
+
     def remember(self, v: Tensor, square: float) -> None:
         """Keep v.v, which the caller has just computed along with something else."""
-        others = [entry for entry in self._squares if entry[0]() is not v]
-        self._squares = [*others[-1:], (weakref.ref(v), square)]
+        self._squares = [(weakref.ref(v), square), *self._squares[:3]]
 
     def combine(self, c: np.ndarray, A: Tensor, scale: float, v: Tensor) -> Tensor:
         """The vector c[0] A[0] + ... + c[r-1] A[r-1] + scale v."""
@@ -108,6 +138,10 @@ class Space:
             return 0.0
         low, high = torch.aminmax(v)
         return max(-low.item(), high.item())
+
+    def largest_later(self, v: Tensor) -> Callable[[], float]:
+        """The same, once it is asked for."""
+        return lambda: self.largest(v)
 
 
 def _inner(A: Tensor, B: Sequence[Tensor]) -> Tensor:

@@ -1,8 +1,9 @@
 """The contract of a curvature model: learn from pairs, solve, and be diagonalised."""
 
+import weakref
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
-from typing import Any, ClassVar
+from collections.abc import Callable, Mapping
+from typing import Any, ClassVar, Generic, TypeVar
 
 import numpy as np
 import torch
@@ -14,10 +15,27 @@ from signedstep.spectrum import Spectrum
 OVERFLOWS = (ArithmeticError, np.linalg.LinAlgError, torch.linalg.LinAlgError)  # pyright: ignore[reportPrivateImportUsage]
 """What second derivatives raise where they overflow; other exceptions are mistakes, and come through."""
 
+T = TypeVar("T")
+
 
 def refusal_threshold(dtype: torch.dtype) -> float:
     """The relative size below which a denominator is noise: 1.5e-8 in float64, 3.5e-4 in float32."""
     return torch.finfo(dtype).eps ** 0.5
+
+
+class Met(Generic[T]):
+    """What `meet` has measured of a trial, until it is learned from or another is met."""
+
+    def __init__(self) -> None:
+        self._kept: tuple[Callable[[], Tensor | None], T] | None = None
+
+    def keep(self, new: Point, found: T) -> None:
+        self._kept = weakref.ref(new.g), found  # the gradient of a trial that came to nothing is not kept alive
+
+    def take(self, new: Point, measure: Callable[[], T]) -> T:
+        """What was measured of this trial, now if it has not been met."""
+        kept, self._kept = self._kept, None
+        return kept[1] if kept and kept[0]() is new.g else measure()
 
 
 class Curvature(ABC):
@@ -52,6 +70,12 @@ class Curvature(ABC):
 
     def move(self, objective: Objective, at: Point) -> None:  # noqa: B027
         """Go on from another point, perhaps with another objective: a new batch. What was learned from pairs stays."""
+
+    def meet(self, old: Point, new: Point) -> None:  # noqa: B027
+        """Measure a trial before it is known what will become of it, for an `update` or `learn_from_refused` to come.
+
+        It then shares its reduction with what else is summed of the trial. The value of `new` may not be known yet.
+        """
 
     def learn_from_refused(self, at: Point, tried: Point) -> bool:
         """Learn from a trial that was refused: the model stays at `at`."""

@@ -8,7 +8,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from signedstep.curvature.base import Curvature
+from signedstep.curvature.base import Curvature, Met
 from signedstep.curvature.gamma import Gamma
 from signedstep.objective import Objective, Point
 from signedstep.space import Space
@@ -25,13 +25,21 @@ class Identity(Curvature):
 
     def start(self, objective: Objective, at: Point) -> None:
         self.gamma, self.learned, self.n = 1.0, 0, at.x.numel()
+        self._met: Met[list[list[float]]] = Met()
+
+    def meet(self, old: Point, new: Point) -> None:
+        if self.policy.rule != "identity":
+            self._met.keep(new, self._measured(old, new))
+
+    def _measured(self, old: Point, new: Point) -> list[list[float]]:
+        s, y = new.x - old.x, new.g - old.g
+        return self.space.dots_each((s, (s, y)), (y, (y,)))
 
     def update(self, old: Point, new: Point) -> bool:
         if self.policy.rule == "identity":
             self.gamma = self.policy.factor
             return False
-        s, y = new.x - old.x, new.g - old.g
-        (ss, sy), (yy,) = self.space.dots_each((s, (s, y)), (y, (y,)))
+        (ss, sy), (yy,) = self._met.take(new, lambda: self._measured(old, new))
         if not (0 < ss < math.inf and 0 < yy < math.inf):
             return False
         self.gamma = self.policy(ss, sy, yy, self.gamma)

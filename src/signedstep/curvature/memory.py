@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from torch import Tensor
 
-from signedstep.curvature.base import Curvature, refusal_threshold
+from signedstep.curvature.base import Curvature, Met, refusal_threshold
 from signedstep.curvature.compact import Eigen
 from signedstep.curvature.gamma import Gamma
 from signedstep.curvature.pairs import Grams, NewPair, Pairs
@@ -33,10 +33,18 @@ class Limited(Curvature):
         self.refusal = refusal_threshold(at.x.dtype)
         self.gamma = 1.0
         self.pairs = Pairs(self.m, at, self.space)
+        self._met: Met[NewPair | None] = Met()
+
+    def move(self, objective: Objective, at: Point) -> None:
+        self.pairs.seen(at.g)
+
+    @np.errstate(all="ignore")  # a trial that overflows is not learned from
+    def meet(self, old: Point, new: Point) -> None:
+        self._met.keep(new, self.pairs.measure(old, new, trial=True))
 
     @np.errstate(all="ignore")  # a pair that overflows is refused, not warned of
     def update(self, old: Point, new: Point) -> bool:
-        pair = self.pairs.measure(old, new)
+        pair = self._met.take(new, lambda: self.pairs.measure(old, new))
         if pair is None:
             return False
         grams = self.pairs.bordered(pair)
@@ -69,14 +77,14 @@ class Limited(Curvature):
 
     @np.errstate(all="ignore")
     def spectrum(self, g: Tensor) -> Spectrum:
-        seen = self.pairs.seen(g)
+        seen, gg = self.pairs.seen(g), self.space.square(g)
         w, vectors, gamma = np.zeros(0), np.zeros((0, 0)), self.gamma
         if self.learned:
             (w, vectors), gamma = self.diagonalised()
         c = vectors.T @ self.onto(seen.Sg, seen.Yg)
-        rest = seen.gg - float(c @ c)  # the gradient's part that the pairs have not seen; there B is gamma
+        rest = gg - float(c @ c)  # the gradient's part that the pairs have not seen; there B is gamma
         whole = len(w) == self.space.dimension(g)
-        outside = rest**0.5 if rest > 64 * np.finfo(float).eps * seen.gg and not whole else 0.0
+        outside = rest**0.5 if rest > 64 * np.finfo(float).eps * gg and not whole else 0.0
 
         @np.errstate(all="ignore")
         def lift(a: np.ndarray) -> Tensor:

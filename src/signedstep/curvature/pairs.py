@@ -39,12 +39,14 @@ class Grams(NamedTuple):
 
 
 class NewPair(NamedTuple):
-    """A measured pair: its slot, its column in each of the four Gram matrices (ending with itself), s.g and y.g."""
+    """A measured pair: its slot, its column in each of the four Gram matrices (ending with itself), and its ends.
+
+    Those are s.g and y.g for each gradient whose products with the stored pairs are known.
+    """
 
     slot: int
     columns: np.ndarray
-    sg: float
-    yg: float
+    ends: list[tuple[float, float]]
 
     @property
     def sy(self) -> float:
@@ -61,7 +63,6 @@ class Seen(NamedTuple):
     g: Tensor
     Sg: np.ndarray
     Yg: np.ndarray
-    gg: float
 
 
 class Pairs:
@@ -81,7 +82,7 @@ class Pairs:
         self.spare = 0
         self._used = self.rows[:0]
         self._tracks_s = False
-        self._seen: Seen | None = None
+        self._seen: list[Seen] = []
 
     def __len__(self) -> int:
         return len(self.order)
@@ -100,30 +101,35 @@ class Pairs:
         Z[k:, :k] = Z[:k, k:].T
         return Z
 
-    def measure(self, old: Point, new: Point) -> NewPair | None:
-        """Put the step between two points into the spare slot, with its products; None if it is of no use."""
+    def measure(self, old: Point, new: Point, trial: bool = False) -> NewPair | None:
+        """Put the step between two points into the spare slot, with its products; None if it is of no use.
+
+        A trial may be refused, so both of its ends stay known. |g| at the new one, which would tell whether products
+        with y may be differences, is not known before this reduction.
+        """
         pair = self._slots[self.spare]
         s, y = pair.unbind()
         torch.sub(new.x, old.x, out=s)
         torch.sub(new.g, old.g, out=y)
-        known, gg = self._seen, self.space.square(new.g)
-        difference = known is not None and known.g is old.g and _apart(gg, known.gg)
+        known = self.seen(old.g) if trial else self._known(old.g)
+        difference = known if known and not trial and self._apart(old.g, new.g) else None
         vectors = [new.g, *([] if difference else [y]), *([s] if self._tracks_s else [])]
-        (Sv, Yv), ((ss, sy, sg), (yy, yg)) = self._products(vectors, (s, (s, y, new.g)), (y, (y, new.g)))
+        ends = (old.g, new.g) if trial else (new.g,)
+        (Sv, Yv), ((ss, sy, *sg), (yy, *yg)) = self._products(vectors, (s, (s, y, *ends)), (y, (y, *ends)))
         if not (0 < ss < math.inf and math.isfinite(yy)):
             pair.zero_()  # a zero coefficient does not silence NaN
             return None
         columns = np.zeros((4, len(self.order) + 1))
         if self._tracks_s:
             columns[:2, :-1] = Sv[-1], Yv[-1]
-        columns[2:, :-1] = (Sv[0] - known.Sg, Yv[0] - known.Yg) if difference and known else (Sv[1], Yv[1])
+        columns[2:, :-1] = (Sv[0] - difference.Sg, Yv[0] - difference.Yg) if difference else (Sv[1], Yv[1])
         columns[:, -1] = ss, sy, sy, yy
-        self._seen = Seen(new.g, Sv[0], Yv[0], gg)
+        self._seen = [*(self._seen if trial else []), Seen(new.g, Sv[0], Yv[0])]
         shrink = ss**-0.5
         pair.mul_(shrink)
         columns *= shrink
         columns[:, -1] *= shrink
-        return NewPair(self.spare, columns, sg * shrink, yg * shrink)
+        return NewPair(self.spare, columns, [(a * shrink, b * shrink) for a, b in zip(sg, yg, strict=True)])
 
     def bordered(self, pair: NewPair) -> Grams:
         """The Gram matrices with the new pair as the newest, and without the oldest if the ring is full."""
@@ -142,9 +148,10 @@ class Pairs:
         self.order = _extended(self.order[drop:], pair.slot)
         self._used = self._rows_in_use()
         self._grams = np.array(grams)
-        if self._seen:
-            g, Sg, Yg, gg = self._seen
-            self._seen = Seen(g, _extended(Sg[drop:], pair.sg), _extended(Yg[drop:], pair.yg), gg)
+        self._seen = [
+            Seen(g, _extended(Sg[drop:], sg), _extended(Yg[drop:], yg))
+            for (g, Sg, Yg), (sg, yg) in zip(self._seen, pair.ends, strict=True)
+        ]
 
     def _rows_in_use(self) -> Tensor:
         return self.rows[: 2 * (int(self.order.max(initial=-1)) + 1)]
@@ -160,11 +167,19 @@ class Pairs:
                 self._grams[:2] = SS, lower + np.tril(lower, -1).T
 
     def seen(self, g: Tensor) -> Seen:
-        """S'g, Y'g and g.g; those of the newest point are known since its pair was measured."""
-        if self._seen is None or self._seen.g is not g:
+        """S'g and Y'g; those of the newest point are known since its pair was measured."""
+        seen = self._known(g)
+        if seen is None:
             ((Sg,), (Yg,)), _ = self._products([g])
-            self._seen = Seen(g, Sg, Yg, self.space.square(g))
-        return self._seen
+            seen = Seen(g, Sg, Yg)
+        self._seen = [seen]  # frees other gradients
+        return seen
+
+    def _known(self, g: Tensor) -> Seen | None:
+        for seen in self._seen:
+            if seen.g is g:
+                return seen
+        return None
 
     def combine(self, cs: np.ndarray, cy: np.ndarray, scale: float, g: Tensor) -> Tensor:
         """The vector S cs + Y cy + scale g."""
@@ -180,14 +195,14 @@ class Pairs:
 
     def state(self, g: Tensor) -> dict[str, Any]:
         """The pairs and what is known of them and of the gradient g; small matrices as lists, which nothing casts."""
-        seen = self._seen if self._seen is not None and self._seen.g is g else None
+        seen = self._known(g)
         return {
             "rows": self._used.clone(),
             "order": self.order.tolist(),
             "spare": self.spare,
             "grams": self._grams.tolist(),
             "tracks_s": self._tracks_s,
-            "seen": None if seen is None else [seen.Sg.tolist(), seen.Yg.tolist(), seen.gg],
+            "seen": None if seen is None else [seen.Sg.tolist(), seen.Yg.tolist()],
         }
 
     def restore(self, state: Mapping[str, Any], g: Tensor) -> None:
@@ -197,8 +212,8 @@ class Pairs:
         self._used = self._rows_in_use()
         self._used.copy_(state["rows"])
         if state["seen"] is not None:
-            Sg, Yg, gg = state["seen"]
-            self._seen = Seen(g, np.array(Sg, dtype=float), np.array(Yg, dtype=float), gg)
+            Sg, Yg = state["seen"]
+            self._seen = [Seen(g, np.array(Sg, dtype=float), np.array(Yg, dtype=float))]
 
     def _products(
         self, vectors: list[Tensor], *groups: tuple[Tensor, tuple[Tensor, ...]]
@@ -209,10 +224,10 @@ class Pairs:
         found, others = self.space.inner_and_dots(self._used, vectors, *groups)
         return found.reshape(-1, 2, len(vectors))[self.order].transpose(1, 2, 0), others
 
-
-def _apart(gg: float, oo: float) -> bool:
-    """Whether two gradients of these squares differ by so much that their difference does not cancel."""
-    return abs(math.sqrt(gg) - math.sqrt(oo)) > _CANCELLATION * math.sqrt(oo)
+    def _apart(self, old: Tensor, new: Tensor) -> bool:
+        """Whether two gradients differ so much in length that their difference does not cancel."""
+        before, after = math.sqrt(self.space.square(old)), math.sqrt(self.space.square(new))
+        return abs(after - before) > _CANCELLATION * before
 
 
 def _extended(array: np.ndarray, value: float) -> np.ndarray:

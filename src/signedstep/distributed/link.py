@@ -1,6 +1,6 @@
 """The link between ranks: every collective of the package goes through here, and none after one has failed."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -42,22 +42,32 @@ class Link:
         self.device = torch.device("cpu")
         """Where small numbers are reduced: that of the vectors, since not every backend has all devices."""
         self._broken: str | None = None
+        self._waiting: list[tuple[np.ndarray, list[np.ndarray]]] = []
 
-    def sums(self, values: np.ndarray) -> np.ndarray:
-        """The sums of float64 numbers over all ranks."""
-        total = torch.from_numpy(np.ascontiguousarray(values, dtype=np.float64)).to(self.device, copy=True)
-        self.add(total)
-        return total.numpy(force=True)
+    def later(self, values: np.ndarray) -> Callable[[], np.ndarray]:
+        """The sums of float64 numbers over all ranks, once they are asked for; all that waits travels together."""
+        found: list[np.ndarray] = []
+        if values.size:
+            self._waiting.append((values, found))
+        else:
+            found.append(values)
 
-    def largest(self, value: float) -> float:
-        """The largest of a number over all ranks; NaN counts as infinite, since backends may lose it."""
-        found = torch.tensor([value], dtype=torch.float64, device=self.device).nan_to_num_(nan=np.inf, posinf=np.inf)
-        self._run(dist.all_reduce, found, op=dist.ReduceOp.MAX)
-        return found.item()
+        def sums() -> np.ndarray:
+            if not found:
+                self._send()
+            return found[0]
+
+        return sums
+
+    def row(self, values: Sequence[float]) -> np.ndarray:
+        """A row for each rank, and numbers in that of this one: the sum over ranks has the numbers of all of them."""
+        rows = np.zeros((self.size, len(values)))
+        rows[self.rank] = values
+        return rows
 
     def all(self, here: bool) -> bool:
         """Whether something is true on every rank."""
-        return not self.sums(np.array([not here]))[0]
+        return not self.later(np.array([float(not here)]))()[0]
 
     def add(self, buffer: Tensor) -> None:
         """Sum a tensor over all ranks, in place."""
@@ -89,6 +99,15 @@ class Link:
     def leave(self, reason: str) -> None:
         """Take no further part: what this rank was about to do is no longer what the others expect."""
         self._broken = self._broken or reason
+
+    def _send(self) -> None:
+        """Sum all that waits, in one reduction."""
+        total = torch.from_numpy(np.concatenate([values.ravel() for values, _ in self._waiting])).to(self.device)
+        self.add(total)
+        sums = np.split(total.numpy(force=True), np.cumsum([values.size for values, _ in self._waiting])[:-1])
+        for (values, found), part in zip(self._waiting, sums, strict=True):
+            found.append(part.reshape(values.shape))
+        self._waiting = []
 
     def _run(self, collective: Callable, *args: Any, **options: Any) -> None:
         if self._broken:

@@ -1,8 +1,9 @@
 """The closures of all ranks as one objective: whatever happens on one of them happens to all."""
 
+import math
 from collections.abc import Callable
 from traceback import clear_frames
-from typing import Any
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 import torch
@@ -13,8 +14,15 @@ from signedstep.distributed.reports import Report, Reports
 from signedstep.distributed.shared import Shared
 from signedstep.objective import Point
 
-Weigh = Callable[[Reports], tuple[float, float]]
-"""The loss of all ranks from their reports, and what the summed gradient is to be divided by."""
+T = TypeVar("T")
+
+
+class Weights(NamedTuple):
+    """How the gradients and losses of the ranks become those of all of them."""
+
+    loss: Callable[[Reports], float]
+    divisor: Callable[[Callable[[], Reports]], float]
+    """What the gradient is to be divided by; one that is averaged does not wait for the reports."""
 
 
 class RankError(RuntimeError):
@@ -37,13 +45,20 @@ class ParallelObjective(ClosureObjective):
         maximize: bool,
         counted: Callable[[], None],
         count: Callable[[], float],
-        weigh: Weigh,
+        weights: Weights,
     ):
         super().__init__(flat, closure, maximize, counted)
         self._like = torch.zeros((), dtype=flat.dtype, device=flat.device)  # for ranks without samples
-        self.count, self.weigh = count, weigh
+        self.count, self.weights = count, weights
 
     def __call__(self, x: Tensor) -> Point:
+        return self.evaluated(x, lambda point: None)[0]
+
+    def evaluated(self, x: Tensor, look: Callable[[Point], T]) -> tuple[Point, T]:
+        """The point at x, and what `look` sums of it over the ranks: the reports on averaged gradients travel with it.
+
+        So `look` may see a point whose value is NaN, because it is not known yet.
+        """
         self.newest = None
         with self.flat.link.together():
             self.flat.write(x)
@@ -51,12 +66,17 @@ class ParallelObjective(ClosureObjective):
         report, aux, error = self._reported()
         with self.flat.link.together():
             g, reports = self.flat.exchange_grads(report)
-        if reports.failed.any():
-            self._raise(error, reports)
-        f, divisor = self.weigh(reports)
+        early = self.flat.averaged
+        f = math.nan if early else self._loss(reports(), error)
+        divisor = self.weights.divisor(reports)
         if divisor != 1:
             g.div_(divisor)
-        return self.pointed(x, f, g, aux)
+        point = self.pointed(x, f, g, aux)
+        with self.flat.link.together():
+            seen = look(point)
+        if early:
+            point = point._replace(f=self.sign * self._loss(reports(), error))
+        return point, seen
 
     def leave_at(self, at: Point) -> None:
         """Leave parameters and gradients at a point; after an evaluation the gradients are still those of one rank."""
@@ -79,7 +99,10 @@ class ParallelObjective(ClosureObjective):
             self.flat.link.leave("this rank was interrupted in its closure")
             raise
 
-    def _raise(self, error: Exception | None, reports: Reports) -> None:
+    def _loss(self, reports: Reports, error: Exception | None) -> float:
+        """The loss of all ranks, unless one of them has failed."""
+        if not reports.failed.any():
+            return self.weights.loss(reports)
         texts = self.flat.link.texts("" if error is None else f"{type(error).__name__}: {error}")
         if error is not None:
             raise error

@@ -8,7 +8,7 @@ from torch import Tensor
 
 from signedstep.checks import check_at_least_zero, check_choice
 from signedstep.distributed.link import Link
-from signedstep.distributed.objective import ParallelObjective
+from signedstep.distributed.objective import ParallelObjective, Weights
 from signedstep.distributed.reports import Reports
 from signedstep.distributed.shared import Shared, Summed
 from signedstep.distributed.sliced import Sliced
@@ -74,8 +74,10 @@ class Parallel:
         self, flat: Shared, closure: Callable[[], Any], maximize: bool, counted: Callable[[], None]
     ) -> ParallelObjective:
         """The closures of all ranks as one objective."""
-        weigh = self._weigh_averaged if flat.averaged else self._weigh
-        return ParallelObjective(flat, closure, maximize, counted, self.count, weigh)
+        scale = 1.0 if self.loss == "mean" else 1.0 / flat.link.size
+        averaged = Weights(lambda reports: float(reports.loss.mean()) / scale, lambda reports: scale)
+        weights = averaged if flat.averaged else Weights(self._weighted, lambda reports: self._total(reports()))
+        return ParallelObjective(flat, closure, maximize, counted, self.count, weights)
 
     def count(self) -> float:
         given = self._count() if callable(self._count) else self._count
@@ -90,7 +92,9 @@ class Parallel:
                 "multiply the loss in the closure by ranks * count / total instead"
             )
         everyone, shards = sharding(params)
-        return Placed(params, self._link(self._group or everyone), self._link(shards))
+        link = self._link(self._group or everyone)
+        counts = dist.get_global_rank(link.group, 0) in dist.get_process_group_ranks(shards)
+        return Placed(params, link, counts)
 
     def _link(self, group: Any) -> Link:
         """One link for each group, which remembers that it broke."""
@@ -98,14 +102,12 @@ class Parallel:
             self._links[group] = Link(group)
         return self._links[group]
 
-    def _weigh(self, reports: Reports) -> tuple[float, float]:
+    def _total(self, reports: Reports) -> float:
         total = float(reports.count.sum()) if self.loss == "mean" else 1.0
         if not total > 0:
             raise ValueError("no rank has a sample: all counts are 0")
-        some = reports.count > 0  # what a rank without samples would say does not count, even if it is NaN
-        return float((reports.loss * reports.count)[some].sum()) / total, total
+        return total
 
-    def _weigh_averaged(self, reports: Reports) -> tuple[float, float]:
-        ranks = len(reports.loss)
-        mean = float(reports.loss.sum()) / ranks
-        return (mean, 1.0) if self.loss == "mean" else (ranks * mean, 1.0 / ranks)
+    def _weighted(self, reports: Reports) -> float:
+        some = reports.count > 0  # what a rank without samples would say does not count, even if it is NaN
+        return float((reports.loss * reports.count)[some].sum()) / self._total(reports)

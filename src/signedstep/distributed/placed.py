@@ -17,15 +17,17 @@ from signedstep.space import Space
 
 
 class Placed(Shared):
-    """Flat vectors of local shards; whoever made the shards has reduced their gradients, and gathers parameters."""
+    """Flat vectors of local shards; whoever made the shards has reduced their gradients, and gathers parameters.
 
-    def __init__(self, params: Iterable[Tensor], link: Link, shards: Link):
+    Of several copies of the shards one `counts`, so that all ranks decide by the same sums.
+    """
+
+    def __init__(self, params: Iterable[Tensor], link: Link, counts: bool):
         super().__init__(params, link)
-        self.shards = shards
-        shards.device = self.device
+        self.counts = counts
 
     def space(self) -> Space:
-        return Sharded(self.shards, self.n)
+        return Sharded(self.link, self.n, self.counts)
 
     def check_alike(self) -> None:
         """Shards differ from rank to rank."""

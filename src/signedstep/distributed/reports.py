@@ -52,10 +52,3 @@ class Slots:
         """The reports in a buffer after its sum."""
         rows = slots.double().numpy(force=True).reshape(self.link.size, self.pieces, -1)
         return Reports(*rows[:, ::-1].sum(axis=1).T)
-
-    def exchange(self, report: Report) -> Reports:
-        """The reports alone, where gradients do not have to travel."""
-        slots = torch.empty(self.length, dtype=self.dtype, device=self.link.device)
-        self.write(report, slots)
-        self.link.add(slots)
-        return self.read(slots)

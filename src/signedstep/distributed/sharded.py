@@ -1,12 +1,13 @@
 """The vector space on several ranks: copies, or slices whose sums are completed over the ranks."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 from torch import Tensor
 
 from signedstep.distributed.link import Link
-from signedstep.space import Space
+from signedstep.space import Group, Space
 
 
 class Copied(Space):
@@ -16,35 +17,35 @@ class Copied(Space):
         super().__init__()
         self.link = link
 
+    def evaluated(self, objective: Any, x: Tensor, look: Callable[[Any], Any]) -> tuple[Any, Any]:
+        return objective.evaluated(x, look)
+
     def moved(self, x: Tensor, p: Tensor, t: float) -> Tensor:
         with self.link.together():
             return super().moved(x, p, t)
 
 
 class Sharded(Copied):
-    """R^n over the ranks of a link. Linear combinations need no communication, sums a few numbers of it."""
+    """R^n over the ranks of a link. Linear combinations need no communication, sums a few numbers of it.
+
+    Where there are several copies of the slices, those of one copy count.
+    """
 
     whole = False
 
-    def __init__(self, link: Link, n: int):
+    def __init__(self, link: Link, n: int, counts: bool = True):
         super().__init__(link)
-        self.n = n
+        self.n, self.counts = n, counts
 
     def inner(self, A: Tensor, B: Sequence[Tensor]) -> np.ndarray:
-        return self.link.sums(super().inner(A, B))
+        return self._later(super().inner(A, B))()
 
     def dots(self, a: Tensor, B: Sequence[Tensor]) -> list[float]:
-        return self.dots_each((a, B))[0]
+        return self.later((a, B))()[0]
 
-    def dots_each(self, *groups: tuple[Tensor, Sequence[Tensor]]) -> list[list[float]]:
-        return self._complete([super(Sharded, self).dots(a, B) for a, B in groups])[1]
-
-    def inner_and_dots(
-        self, A: Tensor, B: Sequence[Tensor], *groups: tuple[Tensor, Sequence[Tensor]]
-    ) -> tuple[np.ndarray, list[list[float]]]:
-        part = super().inner(A, B)
-        found, dots = self._complete([super(Sharded, self).dots(a, C) for a, C in groups], part.ravel())
-        return found.reshape(part.shape), dots
+    def later(self, *groups: Group) -> Callable[[], list[list[float]]]:
+        each = [self._later(np.array(super(Sharded, self).dots(a, B))) for a, B in groups]
+        return lambda: [sums().tolist() for sums in each]
 
     def dimension(self, v: Tensor) -> int:
         return self.n
@@ -53,13 +54,12 @@ class Sharded(Copied):
         return self.link.all(here)
 
     def largest(self, v: Tensor) -> float:
-        return self.link.largest(super().largest(v))
+        return self.largest_later(v)()
 
-    def _complete(
-        self, groups: list[list[float]], more: np.ndarray | None = None
-    ) -> tuple[np.ndarray, list[list[float]]]:
-        """The sums over all ranks of some numbers, with those of `more` before them."""
-        parts = [np.zeros(0) if more is None else more, *map(np.array, groups)]
-        ends = np.cumsum([len(part) for part in parts])[:-1]
-        found, *sums = np.split(self.link.sums(np.concatenate(parts)), ends)
-        return found, [values.tolist() for values in sums]
+    def largest_later(self, v: Tensor) -> Callable[[], float]:
+        everyone = self._later(self.link.row([super().largest(v)]))
+        return lambda: float(everyone().max())
+
+    def _later(self, values: np.ndarray) -> Callable[[], np.ndarray]:
+        """The sums over all ranks of what was summed here."""
+        return self.link.later(values if self.counts else np.zeros_like(values))

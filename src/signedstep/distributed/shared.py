@@ -1,6 +1,6 @@
 """Parameters that ranks share: flat vectors that are filled, and gradients that are summed, on all of them together."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 import torch
 from torch import Tensor
@@ -29,10 +29,17 @@ class Shared(Flat):
     def space(self) -> Space:
         return Copied(self.link)
 
-    def exchange_grads(self, report: Report) -> tuple[Tensor, Reports]:
-        """The gradient of all ranks, weighted by their counts and not yet divided by them, and what they report."""
-        reports = self.slots.exchange(report)
-        return self.read_grads(), reports
+    def exchange_grads(self, report: Report) -> tuple[Tensor, Callable[[], Reports]]:
+        """The gradient of all ranks, weighted by their counts and not yet divided by them, and what they report.
+
+        Averaged gradients are there before the reports, which travel with the next sums.
+        """
+        return self.read_grads(), self.reported(report)
+
+    def reported(self, report: Report) -> Callable[[], Reports]:
+        """The reports alone, where gradients do not have to travel."""
+        rows = self.link.later(self.link.row(report))
+        return lambda: Reports(*rows().T)
 
     def check_alike(self) -> None:
         """Complain about parameters that are not the same on all ranks, as DistributedDataParallel makes them."""
@@ -52,7 +59,7 @@ class Summed(Shared):
 
     averaged = False
 
-    def exchange_grads(self, report: Report) -> tuple[Tensor, Reports]:
+    def exchange_grads(self, report: Report) -> tuple[Tensor, Callable[[], Reports]]:
         buffer = torch.empty(self.n + self.slots.length, dtype=self.dtype, device=self.device)
         g, slots = buffer[: self.n], buffer[self.n :]
         if report.count:
@@ -64,4 +71,4 @@ class Summed(Shared):
             g.zero_()  # neither a mean of no samples nor what a failure has left
         self.slots.write(report, slots)
         self.link.add(buffer)
-        return g, self.slots.read(slots)
+        return g, lambda: self.slots.read(slots)

@@ -4,7 +4,7 @@ Both go by buckets, so that no rank ever holds a second vector of n numbers.
 """
 
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from itertools import accumulate
 from typing import Any
 
@@ -67,9 +67,9 @@ class Sliced(Shared):
         """No gradient is left: that of all ranks is in slices, and the one of this rank would mislead."""
         self.clear_grads()
 
-    def exchange_grads(self, report: Report) -> tuple[Tensor, Reports]:
+    def exchange_grads(self, report: Report) -> tuple[Tensor, Callable[[], Reports]]:
         if self.averaged:
-            return self._slice(self.grads()), self.slots.exchange(report)
+            return self._slice(self.grads()), self.reported(report)
         g = torch.empty(self.stop - self.start, dtype=self.dtype, device=self.device)
         grads = self.grads() if report.count else []  # neither a mean of no samples nor what a failure has left
         mine, rows = self._buffers(self.slots.length)
@@ -82,7 +82,8 @@ class Sliced(Shared):
                         part.copy_(grad).mul_(report.count)
             self.link.add_slice(mine, rows)
             g[begin:end] = mine[: len(g[begin:end])]
-        return g, self.slots.read(mine[self._width :])
+        reports = self.slots.read(mine[self._width :])
+        return g, lambda: reports
 
     def saved(self, t: Tensor) -> Any:
         """A DTensor, which torch.distributed.checkpoint can save from and load onto any number of ranks."""
