@@ -44,8 +44,8 @@ FAMILIES = {
         Family("factorisation", "matrix factorisation", factors.factorisations),
         Family("logistic", "logistic regression", factors.regressions),
         Family("classical", "classical functions, n from 2 to 1e4", classical.problems),
-        Family("cutest", "CUTEst, n <= 200", cutest.small, cutest.PACKAGE, memory=10, evals=500),
-        Family("cutest-large", "CUTEst, n about 1000", cutest.large, cutest.PACKAGE, memory=10, evals=500),
+        Family("cutest", "CUTEst, n <= 200", cutest.small, cutest.PACKAGE, memory=50, evals=500),
+        Family("cutest-large", "CUTEst, n about 1000", cutest.large, cutest.PACKAGE, memory=50, evals=500),
     )
 }
 TRAINING = ("networks", "autoencoders", "pinns", "factorisation", "logistic")
