@@ -1,5 +1,7 @@
 """Sums over n against float64 references, at lengths around the sizes of blocks and stretches."""
 
+import math
+
 import numpy as np
 import pytest
 import torch
@@ -60,3 +62,10 @@ def test_largest_entry():
     assert space.largest(torch.zeros(0)) == 0.0
     assert np.isnan(space.largest(torch.tensor([1.0, float("nan")])))
     assert space.largest(torch.tensor([-float("inf"), 1.0])) == np.inf
+
+
+@pytest.mark.parametrize("t", [1e300, -1e300])
+def test_a_step_beyond_the_precision_is_the_longest_there_is(t):
+    """Where gradients underflow, steps may be longer than float32 can say."""
+    x, p = torch.zeros(2), torch.tensor([1e-40, 0.0])
+    assert Space().moved(x, p, t).tolist() == pytest.approx([math.copysign(3.4e-2, t), 0.0], rel=1e-2)

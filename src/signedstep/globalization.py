@@ -26,10 +26,6 @@ NOT_FINITE = (np.linalg.LinAlgError, torch.linalg.LinAlgError)  # pyright: ignor
 """What NumPy and torch raise for matrices that have overflowed."""
 
 
-_GROWTH = 3.0
-"""How many times the last step a secant is believed to see beyond it."""
-
-
 class Scale(NamedTuple):
     """What a step should know about the lengths of those before it."""
 
@@ -87,8 +83,9 @@ class Direction(NamedTuple):
     natural: bool
     alike: bool = False
     """Whether there is no model of f along p: then f is expected to change as in the last step."""
-    steady: bool = False
-    """Whether the model errs alike from step to step, so that where the last step should have gone tells something."""
+    steady: float = 0.0
+    """If the model errs alike from step to step, so that where the last step should have gone tells something: how many
+    times that step the next may be."""
 
 
 class AlongLine(Globalization):
@@ -121,9 +118,9 @@ class AlongLine(Globalization):
         """A steady model's next share is where the slopes of this step say that its minimum was, or not far beyond."""
         t = abs(found.t)
         share = scale.share
-        if way.steady and way.natural:
+        if way.steady > 0 and way.natural:
             left = found.slope / way.slope  # how much of the slope is left; below 0 beyond the minimum
-            share = min(1.0, t * min(1 / (1 - left) if left < 1 else math.inf, _GROWTH))
+            share = min(1.0, t * min(1 / (1 - left) if left < 1 else math.inf, way.steady))
         return scale._replace(length=t * way.length, share=share, change=found.t * way.slope)
 
     def _guarded(self, g: Tensor, size: float, B: Curvature) -> Direction:
@@ -166,7 +163,7 @@ class Modified(AlongLine):
     def __init__(self, rule: Callable[..., np.ndarray], floor: float, search: Search, delta: float, space: Space):
         super().__init__(search, delta, space)
         self.rule, self.floor = rule, floor
-        self.steady = rule is rules.flip  # the shift of damp jumps from step to step
+        self.steady = 1.5 if rule is rules.flip else 0.0  # the shift of damp jumps from step to step
 
     def propose(self, g: Tensor, B: Curvature) -> Direction:
         if not B.learned:

@@ -109,8 +109,7 @@ class Space:
     def combine(self, c: np.ndarray, A: Tensor, scale: float, v: Tensor) -> Tensor:
         """The vector c[0] A[0] + ... + c[r-1] A[r-1] + scale v."""
         weights = torch.from_numpy(c).to(A)
-        most = torch.finfo(A.dtype).max
-        scale = min(max(scale, -most), most)  # torch refuses numbers that overflow the precision
+        scale = _held(scale, A)
         whole, count = _split(A.shape[1])
         if not count:
             return torch.addmv(v, A.T, weights, beta=scale)
@@ -122,7 +121,7 @@ class Space:
 
     def moved(self, x: Tensor, p: Tensor, t: float) -> Tensor:
         """The point x + t p."""
-        return torch.add(x, p, alpha=t)
+        return torch.add(x, p, alpha=_held(t, p))
 
     def dimension(self, v: Tensor) -> int:
         """The n of the space that v is in, of which a distributed space keeps a part here."""
@@ -142,6 +141,12 @@ class Space:
     def largest_later(self, v: Tensor) -> Callable[[], float]:
         """The same, once it is asked for."""
         return lambda: self.largest(v)
+
+
+def _held(t: float, v: Tensor) -> float:
+    """A number within the precision of v: torch refuses factors that overflow it."""
+    most = torch.finfo(v.dtype).max
+    return min(max(t, -most), most)
 
 
 def _inner(A: Tensor, B: Sequence[Tensor]) -> Tensor:

@@ -47,8 +47,8 @@ class Curvature(ABC):
     has_matrix: ClassVar[bool] = True
     """Whether B is known: it has a spectrum, and along -B^-1 g its minimum is at 1. Else there is only a direction."""
 
-    steady: ClassVar[bool] = False
-    """Whether -B^-1 g is too long or too short alike from step to step, so that the last step tells about the next."""
+    steady: ClassVar[float] = 0.0
+    """If the model errs alike from step to step: how many times the last step its secant may lengthen the next."""
 
     dense: ClassVar[bool] = False
     """Whether it keeps a matrix of n x n numbers, which needs whole vectors."""

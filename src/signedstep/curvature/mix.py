@@ -64,7 +64,7 @@ class Mix(Limited):
     """The weighted mean H of several positive definite inverses H_i = h_i I + Z K_i Z'; B is its inverse."""
 
     definite = True
-    steady = True  # an average of models changes slowly
+    steady = 3.0  # an average of models changes slowly
 
     def __init__(self, m: int | None, mixing: Mixing, space: Space):
         super().__init__(m or _PAIRS, Gamma("norm"), space)
