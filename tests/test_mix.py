@@ -15,6 +15,7 @@ from conftest import convex, indefinite, path
 from signedstep import spectrum as rules
 from signedstep.curvature import LSR1, Gamma, Mix, Mixing
 from signedstep.curvature.compact import diagonalise, invert, pencil
+from signedstep.methods import build
 from signedstep.objective import Point
 from signedstep.space import Space
 
@@ -267,9 +268,10 @@ def test_mix_of_one_is_lbfgs_and_flip():
     assert relative(flip.solve(g), -seen.lift(rules.flip(seen.w, seen.c, 1e-3))) < 1e-8
 
 
-@pytest.mark.parametrize(("n", "m", "kept"), [(2000, None, 50), (2001, None, 20), (2000, 5, 5), (10, 60, 60)])
-def test_small_problems_keep_more_pairs_unless_told_otherwise(n, m, kept):
-    model = Mix(m, MIXING, Space())
+@pytest.mark.parametrize(("n", "options", "kept"), [(2000, {}, 50), (2001, {}, 20), (2000, {"history_size": 5}, 5)])
+def test_small_problems_keep_more_pairs_unless_told_otherwise(n, options, kept):
     x = torch.zeros(n)
+    model = build("mix", x, Space(), options).curvature
     model.start(lambda x: Point(x, 0.0, x), Point(x, 0.0, x))
+    assert isinstance(model, Mix)
     assert model.pairs.m == kept

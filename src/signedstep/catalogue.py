@@ -146,7 +146,7 @@ CURVATURES: dict[str, Model] = {
     ),
     "mix": Model(
         "L-BFGS and sign-corrected L-SR1 models of the same pairs, weighted by hindsight",
-        lambda o, gamma, space: Mix(o.history_size and o.pairs, o.mixing or Mixing(), space),
+        lambda o, gamma, space: Mix(o.pairs, o.mixing or Mixing(), space, asked=o.history_size is not None),
         "wolfe",
         "norm",
         1e-14,

@@ -25,8 +25,8 @@ from signedstep.space import Space
 
 _POSITIVE = 1e-10
 """L-BFGS leaves out pairs with s.y below this part of |s| |y|."""
-_PAIRS, _SMALL, _DEEP = 20, 2000, 50
-"""How many pairs are kept if nobody says; up to _SMALL unknowns _DEEP of them, which badly scaled problems need."""
+_SMALL, _DEEP = 2000, 50
+"""Up to so many unknowns so many pairs are kept if nobody says how many: badly scaled problems need them."""
 _EXACT = 1e-8
 """The least relative error an expert is credited with; 1/_EXACT is the largest it is blamed for."""
 
@@ -66,12 +66,14 @@ class Mix(Limited):
     definite = True
     steady = 3.0  # an average of models changes slowly
 
-    def __init__(self, m: int | None, mixing: Mixing, space: Space):
-        super().__init__(m or _PAIRS, Gamma("norm"), space)
-        self.mixing, self._given = mixing, m
+    def __init__(self, m: int, mixing: Mixing, space: Space, asked: bool = True):
+        """`asked`: whether somebody has asked for m pairs; else small problems keep more."""
+        super().__init__(m, Gamma("norm"), space)
+        self.mixing, self.asked = mixing, asked
 
     def start(self, objective: Objective, at: Point) -> None:
-        self.m = self._given or (_DEEP if self.space.dimension(at.x) <= _SMALL else _PAIRS)
+        if not self.asked and self.space.dimension(at.x) <= _SMALL:
+            self.m = max(self.m, _DEEP)
         super().start(objective, at)
         self.pairs.track_s()
         flipped = Flipped(self.mixing.spectrum, self.mixing.flips, rounding=8 * torch.finfo(at.x.dtype).eps)
