@@ -43,7 +43,9 @@ def study(tmp_path):
     def begin() -> subprocess.Popen:
         command = [*COMMAND, *OPTIONS, "--results", str(tmp_path)]
         pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+        before = signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background job ignores it
         begun.append(subprocess.Popen(command, start_new_session=True, **pipes))
+        signal.signal(signal.SIGINT, before)
         return begun[-1]
 
     yield begin
