@@ -32,7 +32,8 @@ class Watched(Mix):
 
     def adopt(self, pair: NewPair, grams: Grams, gamma: float) -> None:
         if self.learned:
-            C = self.residuals(pair)
+            along, products = self.said(pair)
+            C = 1 - along - along[:, None] + products
             means = [np.full(len(C), 1 / len(C)), self.weights]
             squares = [*C.diagonal(), *(mean @ C @ mean for mean in means)]
             self.errors.append(np.log10(np.maximum(squares, 1e-16)) / 2)
@@ -43,7 +44,7 @@ def watched(objective: TorchObjective, start: torch.Tensor, evals: int) -> np.nd
     """Logarithms of the errors, a row for each step."""
     space = Space()
     model = Watched(20, Mixing(), space)
-    search = Raw(Wolfe(1e-4, 0.9), delta=1e-10, space=space)
+    search = Raw(Wolfe(1e-4, 0.999, "weak"), delta=1e-10, space=space)
     engine = Engine(objective, objective(start), model, search, space, Tolerances(gtol=0))
     while engine.status is Status.RUNNING and engine.evals < evals:
         engine.step(evals - engine.evals)

@@ -8,7 +8,7 @@ import pytest
 SOURCE = Path(__file__).parent.parent / "src" / "signedstep"
 LAYERS = [
     {"status", "space", "checks"},
-    {"history", "spectrum", "secular", "steihaug", "kronecker", "interpolate"},
+    {"history", "spectrum", "secular", "steihaug", "kronecker", "interpolate", "noise"},
     {"linesearch", "plane", "objective", "flat"},
     {"arrays", "closure", "curvature"},
     {"residuals", "module", "distributed"},

@@ -67,6 +67,11 @@ def inverses(pairs: list[tuple[Tensor, Tensor]], n: int) -> list[Tensor]:
     return [bfgs_inverse(pairs, n), *(flipped_inverse(pairs, n, *flip) for flip in MIXING.flips)]
 
 
+def error(s: Tensor, said: Tensor) -> float:
+    """The relative error of a prediction of s; what is too long is half forgiven."""
+    return float((s - said).norm() / s.norm() / (said.norm() / s.norm()).clamp_min(1) ** MIXING.lenience)
+
+
 def mixed(points: list[Point], m: int) -> tuple[np.ndarray, Tensor]:
     """Losses of the experts and the mean of their inverses after a path."""
     n = points[0].x.numel()
@@ -74,8 +79,7 @@ def mixed(points: list[Point], m: int) -> tuple[np.ndarray, Tensor]:
     for old, new in pairwise(points):
         s, y = (new.x - old.x).double(), (new.g - old.g).double()
         if pairs:
-            errors = [float((s - H @ y).norm() / s.norm()) for H in inverses(pairs[-m:], n)]
-            logs.append(np.log(errors))
+            logs.append([np.log(error(s, H @ y)) for H in inverses(pairs[-m:], n)])
         pairs.append((s, y))
     shares = MIXING.decay ** np.arange(len(logs))[::-1]
     shares[0] = float(len(logs) == 1)  # before the first error nothing is known
@@ -236,6 +240,7 @@ def test_mixing_is_an_option_of_minimize():
     [
         ("eta", -1.0),
         ("convex", -0.1),
+        ("lenience", -0.1),
         ("decay", 1.0),
         ("decay", -0.1),
         ("flips", ((0.0, 0.1),)),

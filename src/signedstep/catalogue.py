@@ -42,7 +42,7 @@ class Settings:
     floor: float | None = None
     c1: float = 1e-4
     c2: float | None = None
-    condition: str = "strong"
+    condition: str | None = None
     max_linesearch: int = 30
     beta: str = "pr+"
     mixing: Mixing | None = None
@@ -58,7 +58,8 @@ class Settings:
         check_count("fisher_samples", self.fisher_samples, least=0)
         check_fraction("c1", self.c1)
         check_choice("beta", self.beta, BETAS)
-        check_choice("condition", self.condition, (*CURVATURE_CONDITIONS, "armijo"))
+        if self.condition is not None:
+            check_choice("condition", self.condition, (*CURVATURE_CONDITIONS, "armijo"))
         if self.history_size is not None:
             check_count("history_size", self.history_size, least=1)
         if self.on_failure is not None:
@@ -82,6 +83,7 @@ class Model(NamedTuple):
     gamma: str
     floor: float
     c2: float = 0.9
+    condition: str = "strong"
     no_spectrum: str = ""
     """Why it has no spectrum; globalizations that need one are refused with these words."""
     needs_hessian: bool = False
@@ -150,6 +152,8 @@ CURVATURES: dict[str, Model] = {
         "wolfe",
         "norm",
         1e-14,
+        c2=0.999,  # it learns from any pair, so that only a step that is far too short is worth another evaluation
+        condition="weak",
     ),
     "newton": Model(
         "the exact Hessian", lambda o, gamma, space: Exact(), "trust", "identity", 1e-14, needs_hessian=True

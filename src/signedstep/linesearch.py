@@ -12,6 +12,7 @@ from traceback import clear_frames
 from typing import Protocol
 
 from signedstep.interpolate import Sample, trial_step
+from signedstep.noise import Noise
 from signedstep.status import Status
 
 Phi = Callable[[float], tuple[float, float]]
@@ -70,9 +71,9 @@ class Wolfe:
     - weak:    phi'(t) >= c2 phi'(0)
     - paper:   0 >= phi'(t) >= c2 phi'(0), equation 7 of the paper
 
-    Where phi(t) - phi(0) is below `rounding` |phi(0)|, the difference is taken from the slopes by the trapezoid rule;
-    sufficient decrease then reads phi'(t) <= (2 c1 - 1) phi'(0), the approximate Wolfe condition of Hager and Zhang
-    (2005).
+    Where phi(t) - phi(0) drowns in noise, which is at least `rounding` |phi(0)|, the difference is taken from the
+    slopes by the trapezoid rule; sufficient decrease then reads phi'(t) <= (2 c1 - 1) phi'(0), the approximate Wolfe
+    condition of Hager and Zhang (2005).
     """
 
     c1: float = 1e-4
@@ -179,7 +180,7 @@ class _Trials:
         if not t0 > 0:
             raise ValueError(f"the first trial step t0 must be positive, got {t0!r}")
         self.phi, self.f0, self.slope0 = phi, f0, slope0
-        self.noise = rounding * abs(f0)
+        self.noise = Noise(f0, rounding)
         self.lowest = Sample(0.0, f0, slope0)
         self.measured = f0
         self.evals = 0
@@ -187,7 +188,7 @@ class _Trials:
         self.error: Exception | None = None
 
     def __call__(self, t: float) -> Sample:
-        """phi(t) - phi(0) and phi'(t); a difference below rounding is replaced by what the slopes say."""
+        """phi(t) - phi(0) and phi'(t); a difference below the noise is replaced by what the slopes say."""
         self.evals += 1
         try:
             f, slope = self.phi(t)
@@ -201,11 +202,9 @@ class _Trials:
         self.measured = f
         if f < self.lowest.f:
             self.lowest = Sample(t, f, slope)
-        by_slopes = 0.5 * t * (self.slope0 + slope)
-        if abs(f - self.f0) <= self.noise and abs(by_slopes) <= 100 * self.noise:
-            self.drowned = True
-            return Sample(t, by_slopes, slope)
-        return Sample(t, f - self.f0, slope)
+        change, drowned = self.noise.change(f, t * self.slope0, t * slope)
+        self.drowned = self.drowned or drowned
+        return Sample(t, change, slope)
 
     def accepted(self, now: Sample, c1: float, exact: Status, approximate: Status) -> Found:
         """The newest trial, which satisfies the conditions, by its measured value or by the approximate test."""

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from signedstep.catalogue import CURVATURES, GLOBALIZATIONS, Settings
+from signedstep.catalogue import CURVATURES, GLOBALIZATIONS, Model, Settings
 from signedstep.curvature import Curvature, Gamma
 from signedstep.globalization import Globalization
 from signedstep.linesearch import Armijo, Wolfe
@@ -79,11 +79,12 @@ def needs_parts(name: str) -> str:
     return CURVATURES[name.partition("/")[0]].needs_parts
 
 
-def _search(settings: Settings, c2: float, rounding: float) -> Armijo | Wolfe:
+def _search(settings: Settings, model: Model, rounding: float) -> Armijo | Wolfe:
     limits = {"max_evals": int(settings.max_linesearch), "rounding": rounding}
-    if settings.condition == "armijo":
+    condition = model.condition if settings.condition is None else settings.condition
+    if condition == "armijo":
         return Armijo(settings.c1, **limits)
-    return Wolfe(settings.c1, c2 if settings.c2 is None else settings.c2, settings.condition, narrow=rounding, **limits)
+    return Wolfe(settings.c1, model.c2 if settings.c2 is None else settings.c2, condition, narrow=rounding, **limits)
 
 
 def build(name: str | None, x0: Tensor, space: Space, options: Mapping[str, Any]) -> Method:
@@ -93,7 +94,7 @@ def build(name: str | None, x0: Tensor, space: Space, options: Mapping[str, Any]
     curvature, globalization = name.split("/")
     model, strategy = CURVATURES[curvature], GLOBALIZATIONS[globalization]
     eps = torch.finfo(x0.dtype).eps
-    search = _search(settings, model.c2, rounding=8 * eps)
+    search = _search(settings, model, rounding=8 * eps)
     B = model.make(settings, Gamma.parse(model.gamma if settings.gamma is None else settings.gamma), space)
     floor = model.floor if settings.floor is None else settings.floor
     delta = eps ** (2 / 3) if settings.delta is None else settings.delta

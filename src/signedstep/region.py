@@ -20,6 +20,7 @@ from torch import Tensor
 from signedstep import secular
 from signedstep.curvature import Curvature
 from signedstep.globalization import NOT_FINITE, Globalization, Scale, Step
+from signedstep.noise import Noise
 from signedstep.objective import Objective, Point
 from signedstep.space import Space
 from signedstep.spectrum import Spectrum
@@ -42,7 +43,7 @@ class Trial(NamedTuple):
     seen: float = math.nan
     """NaN where the objective is not finite or raises."""
     drowned: bool = False
-    """The fall of f is below rounding, and was taken from the slopes."""
+    """The fall of f is below the noise, and was taken from the slopes."""
     accepted: bool = False
 
     @property
@@ -68,7 +69,7 @@ class Trial(NamedTuple):
 class Region(Globalization):
     """A bounded model: one trial a call, accepted if f falls by at least c1 times what the model predicts.
 
-    A fall below `rounding` |f| is taken from the slopes by the trapezoid rule, as line searches do. The first bound
+    A fall that drowns in noise is taken from the slopes by the trapezoid rule, as line searches do. The first bound
     comes from the model's own length along the gradient, |g|^3/|g.Bg|, or is that of a step of length 1 (or of the last
     step) while the model knows nothing: then only the gradient is used.
     """
@@ -150,13 +151,11 @@ class Region(Globalization):
         slope, square = end
         if not (math.isfinite(point.f) and math.isfinite(slope) and math.isfinite(square)):
             return trial
-        seen, by_slopes, noise = at.f - point.f, -0.5 * (trial.slope + slope), self.rounding * abs(at.f)
-        drowned = abs(seen) <= noise and abs(by_slopes) <= 100 * noise
-        seen = by_slopes if drowned else seen
-        accepted = seen >= self.c1 * trial.predicted
+        change, drowned = Noise(at.f, self.rounding).change(point.f, trial.slope, slope)
+        accepted = -change >= self.c1 * trial.predicted
         if accepted:
             self.space.remember(point.g, square)
-        return trial._replace(seen=seen, drowned=drowned, accepted=accepted)
+        return trial._replace(seen=-change, drowned=drowned, accepted=accepted)
 
 
 def exact(w: np.ndarray, c: np.ndarray, radius: float) -> np.ndarray:

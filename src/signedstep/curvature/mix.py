@@ -41,12 +41,17 @@ class Mixing:
     """The gamma of the spectrum that these share, over |y|/|s|."""
     lbfgs: bool = True
     """Whether L-BFGS is one of the experts."""
-    eta: float = 3.0
+    eta: float = 4.0
     """How sharply weights follow losses: 0 is a plain average, infinity follows the best expert alone."""
     decay: float = 0.8
     """How much of an expert's loss is remembered from step to step."""
     convex: float = 0.4
     """How much lower L-BFGS's loss counts while the shared spectrum is positive: then there is nothing to flip."""
+    lenience: float = 0.5
+    """How much of too long a prediction is forgiven: its error counts divided by this power of its length over |s|.
+
+    A search can shorten a step; a prediction of nothing at all has the error 1 without any merit.
+    """
 
     def __post_init__(self) -> None:
         if not self.flips and not self.lbfgs:
@@ -57,6 +62,7 @@ class Mixing:
         check_number("spectrum", self.spectrum, "a positive number", valid=0 < self.spectrum < math.inf)
         check_at_least_zero("eta", self.eta)
         check_at_least_zero("convex", self.convex)
+        check_at_least_zero("lenience", self.lenience)
         check_fraction("decay", self.decay)
 
 
@@ -101,21 +107,23 @@ class Mix(Limited):
 
     def _judge(self, pair: NewPair) -> None:
         """Hindsight: who knew that H y = s? The stored s is of length 1."""
-        errors = np.sqrt(np.maximum(self.residuals(pair).diagonal(), _EXACT**2))
+        along, products = self.said(pair)
+        squares = products.diagonal()
+        errors = np.sqrt(np.maximum(1 - 2 * along + squares, _EXACT**2))
+        errors *= np.maximum(squares, 1) ** (-0.5 * self.mixing.lenience)
         errors[~(errors < 1 / _EXACT)] = 1 / _EXACT
         self._judged += 1
         decay = self.mixing.decay
         newest = (1 - decay) / (1 - decay**self._judged)  # an average from the first error on, with no zero before it
         self.losses += newest * (np.log(errors) - self.losses)
 
-    def residuals(self, pair: NewPair) -> np.ndarray:
-        """The inner products of what the experts get wrong in a pair that none of them has learned, s - H_i y."""
+    def said(self, pair: NewPair) -> tuple[np.ndarray, np.ndarray]:
+        """What the experts say of a pair that none of them has learned: s.(H_i y) and the products of the H_i y."""
         Zs, Zy = pair.columns[:, :-1].reshape(2, -1)
         k = len(self.pairs)
         h, K = self._h, self._acted(Zy[:k], Zy[k:])
-        sH = h * pair.sy + Zs @ K  # s.(H_i y)
         hy = h[:, None] * (0.5 * pair.yy * h + Zy @ K)
-        return 1 - sH - sH[:, None] + hy + hy.T + K.T @ (self.pairs.gram @ K)
+        return h * pair.sy + Zs @ K, hy + hy.T + K.T @ (self.pairs.gram @ K)
 
     def _learn(self) -> None:
         """Make the experts anew from the stored pairs."""

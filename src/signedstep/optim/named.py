@@ -22,7 +22,7 @@ class _OneModel(SecondOrder):
         tolerance_grad: float = 1e-7,
         tolerance_change: float = 1e-9,
         history_size: int | None = None,
-        line_search_fn: str | None = "strong_wolfe",
+        line_search_fn: str | None = None,
         globalization: str | None = None,
         **more: Any,
     ):

@@ -13,7 +13,7 @@ from signedstep.methods import build, needs_hessian, needs_parts, needs_products
 from signedstep.space import Space
 
 SEARCHES = {
-    None: "strong",  # torch's default is no search at all; ours always has one
+    None: None,  # that of the model; torch's default is no search at all, ours always has one
     "strong_wolfe": "strong",
     "weak_wolfe": "weak",
     "paper_wolfe": "paper",

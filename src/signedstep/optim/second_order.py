@@ -44,7 +44,8 @@ class SecondOrder(Optimizer):
     history_size : int
         Pairs that limited-memory models keep (20; mix and auto: 50 up to 2000 parameters).
     line_search_fn : str or None
-        "strong_wolfe" (also None), "weak_wolfe", "paper_wolfe" or "armijo".
+        "strong_wolfe", "weak_wolfe", "paper_wolfe" or "armijo"; None: that of the model, "strong_wolfe" for all but
+        mix and auto, which use "weak_wolfe".
     globalization : str
         Short for method="<method>/<globalization>".
     maximize : bool
@@ -85,7 +86,7 @@ class SecondOrder(Optimizer):
         tolerance_grad: float = 1e-7,
         tolerance_change: float = 1e-9,
         history_size: int | None = None,
-        line_search_fn: str | None = "strong_wolfe",
+        line_search_fn: str | None = None,
         globalization: str | None = None,
         *,
         maximize: bool = False,

@@ -1,0 +1,30 @@
+"""How far differences of f can be trusted, and what to believe where they cannot: the slopes."""
+
+import math
+
+_STRAIGHT = 0.1
+"""Slopes that differ by less than this part show f as a straight line; what f adds to it is noise."""
+
+
+class Noise:
+    """The noise in values of f along a line, as large as rounding at first, and as large as it is once it shows.
+
+    Sums of many terms, and of terms that cancel, carry more noise than their last digits. It shows where both ends of
+    a step have nearly the same slope and f still does not follow it.
+    """
+
+    def __init__(self, f0: float, rounding: float):
+        self.f0, self.level = f0, rounding * abs(f0)
+        self._most = math.sqrt(rounding) * abs(f0)
+
+    def change(self, f: float, start: float, end: float) -> tuple[float, bool]:
+        """f - f0 after a step; if it drowns in noise, what the trapezoid rule says instead. Tells whether it did.
+
+        `start` and `end` are the slopes at both ends of the step, times its length.
+        """
+        seen, by_slopes = f - self.f0, 0.5 * (start + end)
+        if abs(end - start) <= _STRAIGHT * abs(start) and abs(seen) <= self._most:
+            self.level = max(self.level, 2 * abs(seen - by_slopes))
+        if abs(seen) <= self.level and abs(by_slopes) <= 100 * self.level:
+            return by_slopes, True
+        return seen, False
