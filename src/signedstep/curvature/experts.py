@@ -13,31 +13,42 @@ from signedstep.curvature.pairs import Grams
 
 
 class Scaled:
-    """L-BFGS (Byrd, Nocedal and Schnabel 1994, theorem 2.2) over the pairs of positive curvature, s.y > r |s| |y|."""
+    """L-BFGS (Byrd, Nocedal and Schnabel 1994, theorem 2.2) over the pairs of positive curvature, s.y > r |s| |y|.
 
-    count = 1
+    The curvature where the pairs have seen nothing is that of the newest, y.y/s.y. With `long` there is a second
+    version with the least curvature that they have seen.
+    """
+
     positive = False
     """Whether the pairs have shown positive curvature only: L-BFGS, which looks at no other, cannot tell."""
 
-    def __init__(self, refusal: float):
-        self.refusal = refusal
+    def __init__(self, refusal: float, long: bool = False):
+        self.refusal, self.count = refusal, 1 + long
 
     def learn(self, grams: Grams) -> None:
-        """Make the inverse anew; without a pair that it can use it is a multiple of the identity."""
+        """Make the inverses anew; without a pair that they can use they are a multiple of the identity."""
         sy, yy = grams.upper.diagonal(), grams.YY.diagonal()
         positive = sy > self.refusal * np.sqrt(yy)
         self.used = slice(None) if positive.all() else np.flatnonzero(positive)
         self.upper, self.YY = grams.upper[self.used][:, self.used], grams.YY[self.used][:, self.used]
-        self.h = np.array([self.upper[-1, -1] / self.YY[-1, -1] if len(self.upper) else yy[-1] ** -0.5])
+        known = len(self.upper) > 0
+        h = [self.upper[-1, -1] / self.YY[-1, -1] if known else yy[-1] ** -0.5]
+        if self.count > 1:
+            h.append(1 / self.upper.diagonal().min() if known else h[0])
+        self.h = np.array(h)
 
     def act(self, Sv: np.ndarray, Yv: np.ndarray, cs: np.ndarray, cy: np.ndarray) -> None:
-        """Write K Z'v, the coefficients of S and of Y in one column each, from S'v and Y'v; they are zero before."""
-        h, upper, used = self.h[0], self.upper, self.used
+        """Write K Z'v, the coefficients of S and of Y in a column for each version, from S'v and Y'v.
+
+        They are zero before.
+        """
+        upper, used = self.upper, self.used
         if len(upper):
             a = solve_upper(upper, Sv[used])
-            b = upper.diagonal() * a + h * (self.YY @ a - Yv[used])
-            cs[used, 0] = solve_upper(upper, b, transposed=True)
-            cy[used, 0] = -h * a
+            short, rest = upper.diagonal() * a, self.YY @ a - Yv[used]
+            for i, h in enumerate(self.h):
+                cs[used, i] = solve_upper(upper, short + h * rest, transposed=True)
+                cy[used, i] = -h * a
 
 
 class Flipped:

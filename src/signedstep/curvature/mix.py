@@ -40,10 +40,10 @@ class Mixing:
     spectrum: float = 0.2
     """The gamma of the spectrum that these share, over |y|/|s|."""
     lbfgs: bool = True
-    """Whether L-BFGS is one of the experts."""
+    """Whether L-BFGS is one of the experts; twice, from a short and a long scale, where m pairs can span the space."""
     eta: float = 4.0
     """How sharply weights follow losses: 0 is a plain average, infinity follows the best expert alone."""
-    decay: float = 0.8
+    decay: float = 0.9
     """How much of an expert's loss is remembered from step to step."""
     convex: float = 0.4
     """How much lower L-BFGS's loss counts while the shared spectrum is positive: then there is nothing to flip."""
@@ -83,7 +83,8 @@ class Mix(Limited):
         super().start(objective, at)
         self.pairs.track_s()
         flipped = Flipped(self.mixing.spectrum, self.mixing.flips, rounding=8 * torch.finfo(at.x.dtype).eps)
-        self._families = [*([Scaled(_POSITIVE)] if self.mixing.lbfgs else []), *([flipped] if flipped.count else [])]
+        scaled = Scaled(_POSITIVE, long=self.space.dimension(at.x) <= self.m)
+        self._families = [*([scaled] if self.mixing.lbfgs else []), *([flipped] if flipped.count else [])]
         self.losses, self._judged = np.zeros(sum(family.count for family in self._families)), 0
 
     @property
@@ -91,7 +92,7 @@ class Mix(Limited):
         """The share of each expert."""
         losses = self.losses.copy()
         if self.mixing.lbfgs and self._families[-1].positive:
-            losses[0] -= self.mixing.convex
+            losses[: self._families[0].count] -= self.mixing.convex
         shares = np.exp(self.mixing.eta * (losses.min() - losses))
         return shares / shares.sum()
 

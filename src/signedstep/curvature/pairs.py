@@ -21,6 +21,8 @@ _CANCELLATION = 0.03
 
 |y| is at least the difference of |g| and |g_old|, which is known before any product with y is.
 """
+_LONG = 2**17
+"""For vectors longer than this |y| itself is cheaper than products of all pairs with y."""
 
 
 class Grams(NamedTuple):
@@ -112,7 +114,7 @@ class Pairs:
         torch.sub(new.x, old.x, out=s)
         torch.sub(new.g, old.g, out=y)
         known = self.seen(old.g) if trial else self._known(old.g)
-        difference = known if known and not trial and self._apart(old.g, new.g) else None
+        difference = known if known and not trial and self._apart(old.g, new.g, y) else None
         vectors = [new.g, *([] if difference else [y]), *([s] if self._tracks_s else [])]
         ends = (old.g, new.g) if trial else (new.g,)
         (Sv, Yv), ((ss, sy, *sg), (yy, *yg)) = self._products(vectors, (s, (s, y, *ends)), (y, (y, *ends)))
@@ -224,10 +226,13 @@ class Pairs:
         found, others = self.space.inner_and_dots(self._used, vectors, *groups)
         return found.reshape(-1, 2, len(vectors))[self.order].transpose(1, 2, 0), others
 
-    def _apart(self, old: Tensor, new: Tensor) -> bool:
-        """Whether two gradients differ so much in length that their difference does not cancel."""
+    def _apart(self, old: Tensor, new: Tensor, y: Tensor) -> bool:
+        """Whether two gradients differ so much that their difference does not cancel."""
         before, after = math.sqrt(self.space.square(old)), math.sqrt(self.space.square(new))
-        return abs(after - before) > _CANCELLATION * before
+        length = abs(after - before)
+        if length <= _CANCELLATION * before and self.space.whole and y.numel() > _LONG:  # whole: it takes no reduction
+            length = math.sqrt(self.space.dots(y, (y,))[0])
+        return length > _CANCELLATION * before
 
 
 def _extended(array: np.ndarray, value: float) -> np.ndarray:
