@@ -31,6 +31,12 @@ def test_who_is_lower(a, b, won):
     assert result(a, b, nothing=1e-9) == won
 
 
+def test_a_ratio_counts_as_no_more_than_twentyfold_in_the_mean():
+    found = results([at("ours", 0.5, 1e-8), at("peer", 0.5, 0.5)])
+    assert duel(found, "ours", "peer", 200).typical == pytest.approx(math.exp(-3))
+    assert duel(found, "peer", "ours", 200).typical == pytest.approx(math.exp(3))
+
+
 def test_medians_over_seeds_decide_problems_and_pairs_decide_runs():
     found = results(
         [at("ours", 0.5, f, seed=seed) for seed, f in enumerate((0.1, 0.2, 0.9))]
@@ -43,6 +49,7 @@ def test_medians_over_seeds_decide_problems_and_pairs_decide_runs():
     assert (at_200.rate, at_200.run_rate) == (0.25, 0.5)
     assert at_200.ratios["networks/b"] == pytest.approx(2)
     assert at_200.worst == (pytest.approx(2), "networks/b")
+    assert at_200.typical == pytest.approx(2**0.5)
     at_50 = duel(found, "ours", "peer", 50)
     assert at_50.medians == {"networks/a": 0.5, "networks/b": 0.0}
     assert duel(found, "peer", "ours", 200).worst == (1.0, "")
@@ -90,6 +97,7 @@ def test_tables_say_who_won_who_crashed_and_who_was_not_tried():
     assert cells["lower at 50"] == "100% [100, 100] 1-0-0"
     assert cells["lower at 200"] == "0% [0, 0] 0-0-1"
     assert cells["lower at 1000"] == "50% [50, 50] 0-1-0"
+    assert cells["loss ratio"] == "0.50/1.25/1.00"
     assert cells["worst at 200"] == "1.25 networks/a"
     assert cells["to match 200"] == "500%"
     table = endings(outcomes)

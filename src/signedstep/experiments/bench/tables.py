@@ -54,15 +54,17 @@ def _wins(found: Results, first: str, title: str) -> Grid:
         duels = [duel(found, first, peer, count) for count in counts]
         if duels[0].medians:
             rows.append([label(peer), str(len(duels[0].medians)), *map(_won, duels), *map(_runs_won, duels),
+                         "/".join(_hundredths(at_count.typical) for at_count in duels),
                          _worst(duel(found, first, peer, at)), _matched(found, first, peer, at)])  # fmt: skip
     head = [
         *("peer", "problems", *(f"lower at {count}" for count in counts), *(f"runs at {count}" for count in counts)),
-        *(f"worst at {at}", f"to match {at}"),
+        *("loss ratio", f"worst at {at}", f"to match {at}"),
     ]
     note = (
         "Lower: share of problems whose median loss over the starts is lower, and how many are won, tied, lost; runs: "
         "share of runs; with 95% bootstrap intervals over problems, a tie is half. "
-        f"Worst: the largest ratio of losses among problems lost at {at}. To "
+        f"Loss ratio: over the peer's at {', '.join(map(str, counts))}, geometric mean over problems, each counted "
+        f"between 1/20 and 20. Worst: the largest ratio of losses among problems lost at {at}. To "
         f"match: evaluations to reach the peer's loss at {at} relative to the peer's own, median."
     )
     return Grid(title, head, rows, note)
@@ -80,6 +82,10 @@ def _runs_won(found: Duel) -> str:
 def percent(rate: float, interval: tuple[float, float]) -> str:
     low, high = interval
     return f"{rate:.0%} [{100 * low:.0f}, {100 * high:.0f}]" if math.isfinite(rate) else ""
+
+
+def _hundredths(ratio: float) -> str:
+    return f"{ratio:.2f}" if math.isfinite(ratio) else "-"
 
 
 def _worst(found: Duel) -> str:

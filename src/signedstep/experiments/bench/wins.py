@@ -15,6 +15,8 @@ SAME = 1e-6
 NOTHING = 1e-9
 """So are losses that differ by less than this share of the loss at the start: both are solved."""
 RESAMPLES = 4000
+_FAR = math.exp(3)
+"""A ratio of losses counts as no more than this, or one over it, in a mean of ratios."""
 
 
 @dataclass(frozen=True)
@@ -56,6 +58,12 @@ class Duel:
     def run_interval(self) -> tuple[float, float]:
         """The same for `run_rate`; problems are drawn, not runs: runs of one problem are alike."""
         return bootstrap(list(self.runs.values()))
+
+    @property
+    def typical(self) -> float:
+        """The geometric mean of the ratios, none of them counted as more than twentyfold."""
+        logs = [math.log(min(max(ratio, 1 / _FAR), _FAR)) for ratio in self.ratios.values() if not math.isnan(ratio)]
+        return math.exp(_mean(logs)) if logs else math.nan
 
     @property
     def worst(self) -> tuple[float, str]:
