@@ -121,7 +121,7 @@ def test_reductions_and_bytes_of_an_iteration(kind, curvature):
         alone = train(method, regression.A, Ripples())
         assert [r.f for r in records[:4]] == pytest.approx(alone[:4], rel=1e-6), method
         assert max(r.evals for r in records) >= 4, "trials are refused, three in a row at least"
-        assert sum(r.evals > 1 for r in records) >= 3, method
+        assert sum(r.evals > 1 for r in records) >= 2, method
         for record, sums, _, _ in iterations:
             measured = record.evals + 1 if region else 1
             assert len(sums) <= 3 + record.evals, method

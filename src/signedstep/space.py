@@ -17,10 +17,10 @@ _BLOCK = 8192
 
 A batch of blocks also keeps every thread busy, which torch's plain product of a wide matrix and a vector does not.
 """
-
-
-_STRETCH = 2**18
-"""Numbers at a time where several vectors are used together: they stay in cache, and copies stay small."""
+_LONG = 2**17
+"""Vectors longer than this have blocks enough for every thread; then blocks of twice the size are faster."""
+_STRETCH = 2**20
+"""Numbers at a time where several vectors are used together, so that copies stay small."""
 
 Group = tuple[Tensor, Sequence[Tensor]]
 """A vector, and those that it is to be multiplied with."""
@@ -51,7 +51,7 @@ class Space:
             values = [torch.dot(a, b).item() for b in B]
         else:
             values = [0.0] * len(B)
-            for i in range(0, a.numel(), _STRETCH):  # a stretch stays in cache while it meets every vector
+            for i in range(0, a.numel(), _STRETCH):  # a stretch may stay in cache while it meets every vector
                 stretch = a[i : i + _STRETCH]
                 for j, b in enumerate(B):
                     values[j] += torch.dot(stretch, b[i : i + _STRETCH]).item()
@@ -163,7 +163,8 @@ def _inner(A: Tensor, B: Sequence[Tensor]) -> Tensor:
 
 def _split(n: int) -> tuple[int, int]:
     """How many of n columns fall into whole blocks, and how many blocks; none for short vectors."""
-    count = n // _BLOCK + (n > _BLOCK // 2)
+    block = _BLOCK if n <= _LONG else 2 * _BLOCK
+    count = n // block + (n > block // 2)
     return (n - n % count, count) if count > 1 else (0, 0)
 
 
