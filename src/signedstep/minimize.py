@@ -119,6 +119,7 @@ def minimize(
     history = History(engine.at.f, engine.grad_norm)
     iterates = [front.give(engine.at.x)] if options.get("return_all") else None
     status = engine.status
+    wants_result = callback is not None and _wants_result(callback)
     try:
         while status is Status.RUNNING:
             status = limits.status(engine.k, objective.evals)
@@ -128,7 +129,7 @@ def minimize(
             status = engine.status
             if iterates is not None:
                 iterates.append(front.give(engine.at.x))
-            if callback is not None and _asks_to_stop(callback, front, engine):
+            if callback is not None and _asks_to_stop(callback, wants_result, front, engine):
                 status = Status.CALLBACK if status is Status.RUNNING else status
     finally:
         if isinstance(objective, ClosureObjective):
@@ -229,9 +230,9 @@ def _result(engine: Engine, front: _Front, status: Status, objective: Source, hi
     )
 
 
-def _asks_to_stop(callback: Callable, front: _Front, engine: Engine) -> bool:
+def _asks_to_stop(callback: Callable, wants_result: bool, front: _Front, engine: Engine) -> bool:
     try:
-        if _wants_result(callback):
+        if wants_result:
             callback(intermediate_result=Result(x=front.give(engine.at.x), fun=engine.at.f, nit=engine.k))
         else:
             callback(front.give(engine.at.x))
