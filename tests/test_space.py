@@ -8,7 +8,7 @@ import torch
 
 from signedstep.space import Space
 
-LENGTHS = [0, 1, 3, 4095, 4097, 8191, 8192, 8193, 12289, 20001, 2**18 - 1, 2**18 + 5]
+LENGTHS = [0, 1, 3, 4095, 4097, 8191, 8192, 8193, 12289, 20001, 2**17, 2**17 + 1, 2**18 + 5, 2**20 + 5]
 
 
 def vectors(rows: int, n: int, dtype: torch.dtype) -> torch.Tensor:

@@ -20,7 +20,9 @@ A batch of blocks also keeps every thread busy, which torch's plain product of a
 _LONG = 2**17
 """Vectors longer than this have blocks enough for every thread; then blocks of twice the size are faster."""
 _STRETCH = 2**20
-"""Numbers at a time where several vectors are used together, so that copies stay small."""
+"""Columns at a time where rows meet several vectors, so that copies of these stay small."""
+_SUM = 2**18
+"""Numbers in one sum of a product of two vectors, in their own precision; several such sums are added in float64."""
 
 Group = tuple[Tensor, Sequence[Tensor]]
 """A vector, and those that it is to be multiplied with."""
@@ -47,14 +49,14 @@ class Space:
 
     def dots(self, a: Tensor, B: Sequence[Tensor]) -> list[float]:
         """The inner products of one vector with those of B."""
-        if a.numel() <= _STRETCH:  # five times as fast as len()
+        if a.numel() <= _SUM:  # five times as fast as len()
             values = [torch.dot(a, b).item() for b in B]
         else:
             values = [0.0] * len(B)
-            for i in range(0, a.numel(), _STRETCH):  # a stretch may stay in cache while it meets every vector
-                stretch = a[i : i + _STRETCH]
+            for i in range(0, a.numel(), _SUM):  # a stretch stays in cache while it meets every vector
+                stretch = a[i : i + _SUM]
                 for j, b in enumerate(B):
-                    values[j] += torch.dot(stretch, b[i : i + _STRETCH]).item()
+                    values[j] += torch.dot(stretch, b[i : i + _SUM]).item()
         if a.dtype == torch.float32 and not all(1e-30 < abs(value) < 1e30 for value in values):
             return [torch.dot(a.double(), b.double()).item() for b in B]  # squares may leave the range of float32
         return values
