@@ -54,12 +54,12 @@ class NumpyObjective:
         if self.hess is not None:
             H = self.hess(self._shaped(array), *self.args)
             H = H.toarray() if hasattr(H, "toarray") else H
-            return square(torch.from_numpy(np.array(H, dtype=array.dtype)), len(array))
+            return square(torch.from_numpy(np.array(H, dtype=array.dtype)), self.shape)
         steps = np.finfo(array.dtype).eps ** 0.5 * np.maximum(1, np.abs(array))
         steps = np.where(array < 0, -steps, steps)
         gradient = lambda z: at.g.numpy() if np.array_equal(z, array) else self._gradient(z)  # noqa: E731
         rows: Any = approx_fprime(array, gradient, steps)
-        return square(torch.from_numpy(np.atleast_2d(rows)), len(array))
+        return torch.from_numpy(rows.reshape(len(array), len(array)))
 
     def hvp(self, at: Point) -> Product:
         """By the user's products or matrix, else by a forward difference of the gradient along v."""
@@ -83,7 +83,11 @@ class NumpyObjective:
     def _along(self, at: Point, x: np.ndarray, v: np.ndarray) -> np.ndarray:
         length = float(np.linalg.norm(v)) or 1.0
         step = np.finfo(x.dtype).eps ** 0.5 * max(1.0, float(np.linalg.norm(x))) / length
-        return (self._gradient((x + step * v).astype(x.dtype)) - at.g.numpy()) / step
+        try:
+            ahead = self._gradient((x + step * v).astype(x.dtype))
+        except Exception:  # beyond the domain, as a trial point may be
+            return np.full_like(x, np.nan)
+        return (ahead - at.g.numpy()) / step
 
     def _gradient(self, x: np.ndarray) -> np.ndarray:
         """The gradient alone, for differences of it."""

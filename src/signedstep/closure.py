@@ -158,6 +158,8 @@ class ClosureObjective:
         """Call `backward` for a closure that has not; a loss that is not finite needs no gradient."""
         if isinstance(loss, Tensor) and loss.requires_grad:
             loss.backward()
+            if self.flat.params and math.isfinite(f) and not self.flat.has_grads():
+                raise RuntimeError("the loss depends on none of the parameters that the optimizer was given to train")
         elif self.flat.params and math.isfinite(f):
             raise RuntimeError(
                 "the closure left no gradient: it must call backward() itself, or return a loss that autograd can "

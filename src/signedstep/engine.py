@@ -79,7 +79,7 @@ class Engine:
         """Go on from a point that was just evaluated, here or elsewhere; what the curvature model knows stays."""
         self.evals += 1
         same = at.f == self.at.f and torch.equal(at.x, self.at.x) and torch.equal(at.g, self.at.g)
-        at = self.at if self.space.agreed(same) else at
+        at = self.at._replace(aux=at.aux) if self.space.agreed(same) else at
         square = self.space.square_later(at.g)
         self.curvature.move(self.objective, at)
         square()  # in the reduction of what the model wants to know there

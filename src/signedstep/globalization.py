@@ -120,7 +120,8 @@ class AlongLine(Globalization):
         share = scale.share
         if way.steady > 0 and way.natural:
             left = found.slope / way.slope  # how much of the slope is left; below 0 beyond the minimum
-            share = min(1.0, t * min(1 / (1 - left) if left < 1 else math.inf, way.steady))
+            most = way.steady / min(1.0, self.boldness)  # t was made shorter by as much
+            share = min(1.0, t * min(1 / (1 - left) if left < 1 else math.inf, most))
         return scale._replace(length=t * way.length, share=share, change=found.t * way.slope)
 
     def _guarded(self, g: Tensor, size: float, B: Curvature) -> Direction:

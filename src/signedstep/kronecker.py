@@ -50,8 +50,9 @@ def _joined(tensors: Sequence[Tensor], at: Sequence[int]) -> Tensor:
 
 
 def _eigen(factor: Tensor | None) -> tuple[Tensor, Tensor]:
-    """Eigenvalues, none below zero, and eigenvectors; 1 where there is no factor."""
+    """Eigenvalues, zero where they are below the rounding of the factor, and eigenvectors; 1 without a factor."""
     if factor is None:
         return torch.ones(1, dtype=torch.float64), torch.ones(1, 1, dtype=torch.float64)
     w, Q = torch.linalg.eigh(factor.detach().double())
-    return w.clamp(min=0), Q
+    noise = len(w) * torch.finfo(factor.dtype).eps * w.abs().amax()
+    return w.where(w > noise, torch.zeros_like(w)), Q

@@ -23,8 +23,9 @@ class Noise:
         `start` and `end` are the slopes at both ends of the step, times its length.
         """
         seen, by_slopes = f - self.f0, 0.5 * (start + end)
-        if abs(end - start) <= _STRAIGHT * abs(start) and abs(seen) <= self._most:
-            self.level = max(self.level, 2 * abs(seen - by_slopes))
+        small = max(abs(seen), abs(by_slopes)) <= self._most
+        if small and abs(end - start) <= _STRAIGHT * abs(start):
+            self.level = max(self.level, min(2 * abs(seen - by_slopes), self._most))
         if abs(seen) <= self.level and abs(by_slopes) <= 100 * self.level:
             return by_slopes, True
         return seen, False

@@ -109,10 +109,10 @@ class TorchObjective:
         n = at.x.numel()
         if self.hess is not None:
             H = torch.as_tensor(self.hess(self._shaped(at.x), *self.args), dtype=at.x.dtype, device=at.x.device)
-            return square(H.detach(), n)
+            return square(H.detach(), self.shape)
         # n backward passes: no demands on the function, where vmap has some
         value = lambda z: self.fun(z.view(self.shape), *self.args).reshape(())  # noqa: E731
-        return square(torch.autograd.functional.hessian(value, at.x), n)  # type: ignore[arg-type]
+        return torch.autograd.functional.hessian(value, at.x).view(n, n)  # type: ignore[union-attr]
 
     def hvp(self, at: Point) -> Product:
         """By the user's products or matrix, else by differentiating the gradient, which is evaluated once more."""
@@ -182,8 +182,10 @@ def check_shape(given: tuple[int, ...], wanted: tuple[int, ...], source: str = "
         raise ValueError(f"{source} must have the shape {wanted} of x0, got {given}")
 
 
-def square(H: Tensor, n: int) -> Tensor:
-    if H.numel() != n * n:
+def square(H: Tensor, shape: tuple[int, ...]) -> Tensor:
+    """A Hessian as a matrix, if it has the shape of one for an x of this shape."""
+    n = math.prod(shape)
+    if tuple(H.shape) not in ((n, n), (*shape, *shape)) and not H.numel() == n == 1:
         raise ValueError(f"the Hessian must have the shape {(n, n)}, got {tuple(H.shape)}")
     return H.reshape(n, n)
 

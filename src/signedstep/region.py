@@ -95,12 +95,13 @@ class Region(Globalization):
 
     def step(self, objective: Objective, at: Point, B: Curvature, scale: Scale, budget: float = math.inf) -> Step:
         seen, size = self._model(at.g, B), math.sqrt(self.space.square(at.g))
-        bound = scale.bound if scale.bound > 0 else self.first(self.boldness * _natural(seen, size, scale), size)
+        # less changes x by rounding only
+        visible = 0.125 * self.rounding * math.sqrt(self.space.square(at.x))
+        first = self.boldness * max(_natural(seen, size, scale), 100 * visible)
+        bound = scale.bound if scale.bound > 0 else self.first(first, size)
         bound = self.tightened(seen, bound, scale.length)
         a, predicted = self.least(seen, bound)
         trial = Trial(float(np.linalg.norm(a)), float(seen.c @ a), predicted)
-        # less changes x by rounding only; a pair from it would teach noise
-        visible = self.rounding * math.sqrt(self.space.square(at.x))
         if not (predicted > 0 and visible < trial.length < math.inf):
             return Step(None, 0.0, math.nan, 0, Status.STALLED, scale)
         point, trial, error = self._tried(objective, at, B, seen.lift(a), trial)
@@ -112,7 +113,7 @@ class Region(Globalization):
         if trial.accepted:
             return tried._replace(point=point, alpha=1.0)
         finite = not math.isnan(trial.seen)
-        return tried._replace(refused=point if finite else None, retry=0.1 * length > visible)
+        return tried._replace(refused=point if finite else None, retry=trial.parabola() * length > visible)
 
     def _model(self, g: Tensor, B: Curvature) -> Spectrum:
         """The model's spectrum; that of a plain slope where it knows nothing yet, or has overflowed."""
@@ -236,7 +237,7 @@ class Cubic(Region):
         shown = bound + 3 * (trial.predicted - trial.seen) / trial.length / trial.length / trial.length
         if not trial.accepted:
             return min(max(shown, 2 * bound), 100 * bound) if math.isfinite(shown) else 10 * bound
-        matters = bound * trial.length**3 > 0.03 * trial.predicted
+        matters = bound * trial.length * trial.length * trial.length > 0.03 * trial.predicted
         return min(max(shown, 0.1 * bound), bound) if matters and trial.ratio >= 0.75 else bound
 
 

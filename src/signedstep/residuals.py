@@ -87,7 +87,7 @@ class NumpyResiduals(NumpyObjective):
         return self.gauss_newton(at)
 
     def _both(self, x: np.ndarray, *args: Any) -> tuple[float, np.ndarray]:
-        r = np.asarray(self.residuals(x, *args)).reshape(-1)
+        r = np.asarray(self.residuals(self._shaped(x), *args)).reshape(-1)
         J = self._jacobian(x.reshape(-1), r)
         self._newest = (x.reshape(-1).copy(), J)
         return 0.5 * float(r @ r), np.asarray(J.T @ r).reshape(-1)
@@ -100,7 +100,7 @@ class NumpyResiduals(NumpyObjective):
     def _jacobian(self, x: np.ndarray, r: np.ndarray) -> Any:
         if self.jacobian is not None:
             J = self.jacobian(self._shaped(x), *self.args)
-            return J if hasattr(J, "tocsr") or hasattr(J, "rmatvec") else np.asarray(J).reshape(len(r), len(x))
+            return self._checked(J if hasattr(J, "tocsr") or hasattr(J, "rmatvec") else np.asarray(J), len(r))
         steps = np.finfo(x.dtype).eps ** 0.5 * np.maximum(1, np.abs(x))
 
         def at(z: np.ndarray) -> np.ndarray:
@@ -110,3 +110,13 @@ class NumpyResiduals(NumpyObjective):
             return np.asarray(self.residuals(self._shaped(z.astype(x.dtype)), *self.args)).reshape(-1)
 
         return np.asarray(approx_fprime(x, at, np.where(x < 0, -steps, steps))).reshape(len(r), len(x))
+
+    def _checked(self, J: Any, count: int) -> Any:
+        """A Jacobian, if it has a row for each residual."""
+        n = int(np.prod(self.shape))
+        wanted = (count, n)
+        if J.shape == wanted:
+            return J
+        if isinstance(J, np.ndarray) and (J.shape == (count, *self.shape) or (1 in wanted and J.shape == (count * n,))):
+            return J.reshape(wanted)
+        raise ValueError(f"jac must return a Jacobian of the shape {wanted}, a row for each residual, got {J.shape}")

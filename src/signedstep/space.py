@@ -5,7 +5,8 @@ decision is made in double precision. A distributed space only has to reduce wha
 """
 
 import weakref
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import reduce
 from typing import TypeVar
 
 import numpy as np
@@ -24,6 +25,9 @@ _STRETCH = 2**20
 _SUM = 2**18
 """Numbers in one sum of a product of two vectors, in their own precision; several such sums are added in float64."""
 
+_LEAST, _MOST = 1e-30, 1e30
+"""Between these the products of float32 vectors are safe; beyond, squares of their entries may leave its range."""
+
 Group = tuple[Tensor, Sequence[Tensor]]
 """A vector, and those that it is to be multiplied with."""
 P = TypeVar("P")
@@ -41,11 +45,11 @@ class Space:
 
     def inner(self, A: Tensor, B: Sequence[Tensor]) -> np.ndarray:
         """All inner products of the rows of A [r, n] with the vectors of B: [r, s] in float64."""
-        n = A.shape[1]
-        if n <= _STRETCH:
-            return _inner(A, B).numpy(force=True)
-        stretches = ((A[:, i : i + _STRETCH], [b[i : i + _STRETCH] for b in B]) for i in range(0, n, _STRETCH))
-        return sum(_inner(a, b) for a, b in stretches).numpy(force=True)  # type: ignore[union-attr]
+        found = _inner(A, B) if A.shape[1] <= _STRETCH else _sum(_inner(a, b) for a, b in _stretches(A, B, _STRETCH))
+        if A.dtype == torch.float32 and A.numel() and not _in_range(found):
+            doubles = ((a.double(), [v.double() for v in b]) for a, b in _stretches(A, B, _BLOCK))
+            found = _sum(_inner(a, b) for a, b in doubles)
+        return found
 
     def dots(self, a: Tensor, B: Sequence[Tensor]) -> list[float]:
         """The inner products of one vector with those of B."""
@@ -57,8 +61,8 @@ class Space:
                 stretch = a[i : i + _SUM]
                 for j, b in enumerate(B):
                     values[j] += torch.dot(stretch, b[i : i + _SUM]).item()
-        if a.dtype == torch.float32 and not all(1e-30 < abs(value) < 1e30 for value in values):
-            return [torch.dot(a.double(), b.double()).item() for b in B]  # squares may leave the range of float32
+        if a.dtype == torch.float32 and not all(_LEAST < abs(value) < _MOST for value in values):
+            return [torch.dot(a.double(), b.double()).item() for b in B]
         return values
 
     def later(self, *groups: Group) -> Callable[[], list[list[float]]]:
@@ -151,16 +155,32 @@ def _held(t: float, v: Tensor) -> float:
     return min(max(t, -most), most)
 
 
-def _inner(A: Tensor, B: Sequence[Tensor]) -> Tensor:
+def _stretches(A: Tensor, B: Sequence[Tensor], size: int) -> Iterator[tuple[Tensor, list[Tensor]]]:
+    """Some columns of A [r, n] after the others, with the same entries of the vectors of B."""
+    return ((A[:, i : i + size], [b[i : i + size] for b in B]) for i in range(0, A.shape[1], size))
+
+
+def _in_range(products: np.ndarray) -> bool:
+    """Whether no product with a vector is near overflow, and not all of them near underflow."""
+    largest = np.abs(products).max(axis=0, initial=0.0)
+    return bool(((largest > _LEAST) & (largest < _MOST)).all())
+
+
+def _sum(parts: Iterator[np.ndarray]) -> np.ndarray:
+    return reduce(np.add, parts)
+
+
+def _inner(A: Tensor, B: Sequence[Tensor]) -> np.ndarray:
     whole, count = _split(A.shape[1])
     if not count:
         products = [torch.mv(A, b) for b in B]
-        return (products[0][:, None] if len(B) == 1 else torch.stack(products, dim=1)).double()
+        found = products[0][:, None] if len(B) == 1 else torch.stack(products, dim=1)
+        return found.double().numpy(force=True)
     b = B[0][None] if len(B) == 1 else torch.stack(tuple(B))
     out = torch.bmm(_blocks(b, whole, count), _blocks(A, whole, count).mT).sum(0, dtype=torch.float64)
     if whole < A.shape[1]:
         out += b[:, whole:] @ A[:, whole:].T
-    return out.T
+    return out.T.numpy(force=True)
 
 
 def _split(n: int) -> tuple[int, int]:

@@ -16,8 +16,9 @@ from signedstep.spectrum import Spectrum
 class KFAC(Local[Known]):
     """B is block-diagonal, G x A for each layer (Martens and Grosse 2015): O(d^3) for layers of width d.
 
-    The eigenvalues are the products of those of the factors, so every globalization is exact on it. B^-1 g is the
-    pseudo-inverse's: eigenvalues below rounding allow no raw step.
+    The eigenvalues are the products of those of the factors, so every globalization is exact on it. Some are zero: the
+    loss does not change with a number that is added to all outputs of a softmax. What the gradient has there allows no
+    step unless it is more than rounding. B^-1 g is the pseudo-inverse's.
     """
 
     definite = True
@@ -35,14 +36,17 @@ class KFAC(Local[Known]):
         if self.known is None:
             return g.clone()
         w, coordinates, lift = self.known
-        kept = w > np.finfo(float).eps * w.max(initial=0.0)
-        return lift(np.divide(coordinates(g), w, out=np.zeros_like(w), where=kept))
+        return lift(np.divide(coordinates(g), w, out=np.zeros_like(w), where=w > 0))
 
     def spectrum(self, g: Tensor) -> Spectrum:
         if self.known is None:
             return Spectrum(np.ones(len(g)), g.double().numpy(force=True), lambda a: torch.from_numpy(a).to(g))
         w, coordinates, lift = self.known
-        return Spectrum(w, coordinates(g), lift)
+        c = coordinates(g)
+        # the gradient is a mean of gradients of examples, whose mean square is the trace of B
+        eps = torch.finfo(g.dtype).eps
+        noise = max(eps**0.5 * np.linalg.norm(c), 8 * eps * w.sum() ** 0.5)
+        return Spectrum(np.where((w == 0) & (np.abs(c) <= noise), np.inf, w), c, lift)
 
     def matrix(self) -> Tensor:
         n = self.at.x.numel()

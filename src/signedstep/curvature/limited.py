@@ -94,9 +94,8 @@ class LSR1(CompactModel):
         With Psi and M of all pairs, the last column of M^-1 is (-z, 1)/pivot, where the pivot is s.(y - B s) and
         Psi (-z, 1) is y - B s: one inverse tests the pair and serves the spectrum afterwards.
         """
-        SS, lower, upper, YY = grams
-        PsiPsi = YY - gamma * (lower + upper) + gamma * gamma * SS
-        M_inverse, regular = invert(lower - gamma * SS)
+        YY = grams.YY
+        (PsiPsi, M_inverse), regular = _sr1(grams, gamma)
         column, inverse_pivot = M_inverse[:, -1], abs(M_inverse[-1, -1])
         residual = max(0.0, column @ PsiPsi @ column) ** 0.5  # |y - B s| / |pivot|
         known = residual <= 8 * self.refusal * (YY[-1, -1] ** 0.5 + gamma) * inverse_pivot
@@ -121,10 +120,17 @@ class LSR1(CompactModel):
     def restore(self, state: Mapping[str, Any], at: Point) -> None:
         super().restore(state, at)
         if self.learned:
-            self.accepts(self.pairs.grams, self.gamma)
+            self._compact, _ = _sr1(self.pairs.grams, self.gamma)
 
     def onto(self, Sv: np.ndarray, Yv: np.ndarray) -> np.ndarray:
         return Yv - self.gamma * Sv
 
     def spread(self, z: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         return -self.gamma * z, z
+
+
+def _sr1(grams: Grams, gamma: float) -> tuple[Compact, bool]:
+    """L-SR1 of some pairs, and whether its M is regular."""
+    SS, lower, upper, YY = grams
+    M_inverse, regular = invert(lower - gamma * SS)
+    return Compact(YY - gamma * (lower + upper) + gamma * gamma * SS, M_inverse), regular

@@ -98,7 +98,7 @@ class SSBroyden(SelfScaled):
         c = math.sqrt(a / (a + 1))
         rho = min(1.0, h / ((1 + a) * (1 + c)))  # 1 - c without cancellation
         theta = max((rho - 1) / a, min(1 / rho, 1 / b - 1))
-        sigma = 1 + a * theta
+        sigma = max(rho, 1 + a * theta)  # rho where theta is at its lower bound, whatever rounding says
         spread = sigma ** (-1 / (n - 1)) if n > 1 else 1.0
         tau = shrink * min(spread, 1 / theta) if theta > 0 else min(shrink * spread, sigma)
         return Scaling(tau, (1 - theta) / sigma)
