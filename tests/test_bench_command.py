@@ -75,7 +75,14 @@ def test_a_changed_budget_or_code_runs_again_and_one_missing_file_only_that(tmp_
     [
         (["--family", "nosuch"], "--family must be names of networks, "),
         (["--solvers", "nosuch"], "nosuch"),
-        (["--only", "nosuch"], "no problem is left"),
+        (
+            ["--only", "nosuch", "--family", "logistic"],
+            "no problem is left by --half dev --family logistic --only nosuch; neither half has one",
+        ),
+        (
+            ["--only", "heart", "--family", "networks"],
+            "no problem is left by --half dev --family networks --only heart; --half held-out has 3",
+        ),
         (["--half", "third"], "invalid choice"),
         (["--budget", "0"], "must be a whole number"),
     ],
