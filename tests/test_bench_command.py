@@ -74,7 +74,25 @@ def test_a_changed_budget_or_code_runs_again_and_one_missing_file_only_that(tmp_
     ("words", "text"),
     [
         (["--family", "nosuch"], "--family must be names of networks, "),
-        (["--solvers", "nosuch"], "nosuch"),
+        (["--solvers", "nosuch"], "--solvers nosuch: unknown method 'nosuch'; valid are 'auto', "),
+        (["--solvers", "torch-lbfgs:c2=0.5"], "or a peer of torch-lbfgs, "),
+        (["--solvers", "auto", "lsr1/flip:foo=1"], "--solvers lsr1/flip:foo=1: options of 'lsr1' are history_size, "),
+        (["--solvers", "lsr1/flip:foo=1"], "xtol, got 'foo'"),
+        (["--solvers", "lbfgs:eta=4"], "xtol, got 'eta'"),
+        (["--solvers", "lbfgs:c2=0.5,c2=0.6"], "the option 'c2' must be given once, got 'c2=0.5,c2=0.6'"),
+        (["--solvers", "auto:c2=7"], "--solvers auto:c2=7: c2 must be a number in [0, 1), got 7"),
+        (["--solvers", "auto:c2=word"], "--solvers auto:c2=word: c2 must be a number in [0, 1), got 'word'"),
+        (["--solvers", "lsr1:gamma=nosuch"], "--solvers lsr1:gamma=nosuch: gamma='nosuch'"),
+        (["--solvers", "auto:flips=3"], "--solvers auto:flips=3: flips=3: "),
+        (["--solvers", "mix:decay=2"], "--solvers mix:decay=2: decay must be a number in [0, 1), got 2"),
+        (["--solvers", "kfac"], "--solvers kfac: 'kfac' needs a module (signedstep.ModuleLoss), which this benchmark"),
+        (["--solvers", "gauss-newton"], "it offers values and gradients, for gd, cg, bfgs, "),
+        (["--solvers", "natural"], "'natural' needs residuals"),
+        (["--solvers", "newton-cg"], "'newton-cg' needs products with the Hessian"),
+        (
+            ["--first", "foo"],
+            "--first must be one of the solvers, auto, torch-lbfgs, scipy-lbfgsb, scipy-bfgs, got 'foo'",
+        ),
         (
             ["--only", "nosuch", "--family", "logistic"],
             "no problem is left by --half dev --family logistic --only nosuch; neither half has one",
@@ -90,6 +108,15 @@ def test_a_changed_budget_or_code_runs_again_and_one_missing_file_only_that(tmp_
 def test_a_wrong_question_is_refused(words, text, tmp_path, capsys):
     assert status("bench", *words, "--results", tmp_path) == 2
     assert text in capsys.readouterr().err
+    assert not list(tmp_path.iterdir()), "nothing has run"
+
+
+@pytest.mark.parametrize("first", [[], ["--first", "adam-0.001"], ["--first", "adam-best"]])
+def test_a_rate_of_adam_is_compared_as_its_best(first, tmp_path, capsys):
+    words = [*TINY, "--solvers", "adam-0.001", "adam-0.1", "lbfgs", *first, "--budget", "9", "--no-report"]
+    assert status(*words, "--results", tmp_path) == 0
+    table = capsys.readouterr().out.partition("Adam, best rate against the others")[2].partition("Problems solved")[0]
+    assert "│ lbfgs" in table
 
 
 def test_problems_without_data_are_left_out_and_said(tmp_path, capsys, monkeypatch):

@@ -7,12 +7,14 @@ import pytest
 import torch
 
 from conftest import network
+from signedstep.catalogue import CURVATURES
 from signedstep.curvature import Mixing
 from signedstep.experiments.bench.execute import _minimised
 from signedstep.experiments.bench.meter import BudgetSpent, Meter, Objective, TimeSpent, by_autograd
 from signedstep.experiments.bench.runs import BUDGET, CRASHED, STOPPED, TIME
 from signedstep.experiments.bench.solvers import PEERS, BenchSolver, Ended, missing, solver
 from signedstep.experiments.bench.solvers.ours import _options
+from signedstep.methods import needs_hessian, needs_parts, needs_products
 
 OURS = ("auto", "lbfgs", "lsr1/wolfe+-", "lsr1/flip:floor=1e-8,c2=0.5", "bfgs", "cg")
 INSTALLED = [*OURS, *(name for name, peer in PEERS.items() if missing(peer) is None)]
@@ -152,8 +154,12 @@ def test_torchs_own_crash_is_shown():
 
 def test_ours_takes_options_and_refuses_what_does_not_exist():
     assert solver("lsr1/flip:floor=1e-8").name == "lsr1/flip:floor=1e-8"
-    assert _options("floor=1e-8,gamma=sy/ss,condition=weak") == {"floor": 1e-8, "gamma": "sy/ss", "condition": "weak"}
-    assert _options("eta=4,flips=((1,0.1),)") == {"mixing": Mixing(eta=4, flips=((1, 0.1),))}
+    assert _options("lsr1", "floor=1e-8,gamma=sy/ss,condition=weak") == {
+        "floor": 1e-8,
+        "gamma": "sy/ss",
+        "condition": "weak",
+    }
+    assert _options("mix", "eta=4,flips=((1,0.1),)") == {"mixing": Mixing(eta=4, flips=((1, 0.1),))}
     for wrong in ("eta", "eta=", "3", "**all"):
         with pytest.raises(ValueError, match="name=value"):
             solver(f"mix:{wrong}")
@@ -161,5 +167,9 @@ def test_ours_takes_options_and_refuses_what_does_not_exist():
     assert not solver("lsr1").dense
     with pytest.raises(ValueError, match="nosuchmethod"):
         solver("nosuchmethod")
-    with pytest.raises(ValueError, match="Hessian"):
-        solver("newton")
+    for name in CURVATURES:
+        if needs_hessian(name) or needs_products(name) or needs_parts(name):
+            with pytest.raises(ValueError, match=f"{name!r} needs .*values and gradients"):
+                solver(name)
+        else:
+            assert solver(name).ours

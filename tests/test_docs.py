@@ -12,7 +12,7 @@ import pytest
 import signedstep
 from signedstep.catalogue import CURVATURES, GLOBALIZATIONS
 from signedstep.cli import parser
-from signedstep.experiments.commands.asked import problems_of, solvers_of
+from signedstep.experiments.commands.asked import first_of, problems_of, solvers_of
 from signedstep.experiments.commands.common import place_of
 
 ROOT = Path(__file__).parent.parent
@@ -87,7 +87,7 @@ def test_documented_benchmarks_leave_problems_without_any_download(command, tmp_
     """They are parsed and checked as the command itself does it, but not run."""
     monkeypatch.setenv("SIGNEDSTEP_DATA", str(tmp_path))
     arguments = parser().parse_args(shlex.split(command)[1:])
-    assert solvers_of(arguments)
+    assert first_of(arguments, solvers_of(arguments))
     assert problems_of(arguments, place_of(arguments), print)
 
 

@@ -11,6 +11,7 @@ from signedstep.experiments.bench.problems import (
     package_missing,
     unavailable,
 )
+from signedstep.experiments.bench.results import column
 from signedstep.experiments.bench.runs import BenchRun
 from signedstep.experiments.bench.solvers import BenchSolver, missing, solver
 from signedstep.experiments.problems import Place
@@ -20,7 +21,23 @@ BRINGS = "pip install 'signedstep[bench]' brings it"
 
 def solvers_of(arguments: argparse.Namespace) -> list[BenchSolver]:
     """The solvers of the question, each once."""
-    return [solver(name) for name in dict.fromkeys(arguments.solvers)]
+    return [_solver(name) for name in dict.fromkeys(arguments.solvers)]
+
+
+def _solver(name: str) -> BenchSolver:
+    try:
+        return solver(name)
+    except ValueError as error:
+        raise ValueError(f"--solvers {name}: {error}") from None
+
+
+def first_of(arguments: argparse.Namespace, solvers: Sequence[BenchSolver]) -> str:
+    """The column that is compared with the others; Adam's rates are one column, its best."""
+    columns = list(dict.fromkeys(column(found.name) for found in solvers))
+    asked = columns[0] if arguments.first is None else column(arguments.first)
+    if asked not in columns:
+        raise ValueError(f"--first must be one of the solvers, {', '.join(columns)}, got {arguments.first!r}")
+    return asked
 
 
 def problems_of(arguments: argparse.Namespace, place: Place, say: Callable[[str], None]) -> list[BenchProblem]:

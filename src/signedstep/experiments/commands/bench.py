@@ -8,7 +8,7 @@ from pathlib import Path
 from signedstep.experiments.bench.problems import FAMILIES, HALVES, TRAINING
 from signedstep.experiments.bench.runs import BenchOutcome, BenchRun
 from signedstep.experiments.bench.solvers import DEFAULT, PEERS
-from signedstep.experiments.commands.asked import problems_of, runs_of, solvers_of, tell_missing
+from signedstep.experiments.commands.asked import first_of, problems_of, runs_of, solvers_of, tell_missing
 from signedstep.experiments.commands.common import INTERRUPTED, complain, count, place_of, positive
 
 WIDTH = 180
@@ -52,12 +52,13 @@ def run(arguments: argparse.Namespace) -> int:
 
     try:
         solvers = solvers_of(arguments)
+        first = first_of(arguments, solvers)
         problems = problems_of(arguments, place, say)
     except ValueError as error:
         return complain(error)
     tell_missing(solvers, say)
     try:
-        return _carry_out(arguments, runs_of(arguments, problems, solvers), solvers[0].name, console)
+        return _carry_out(arguments, runs_of(arguments, problems, solvers), first, console)
     except ConnectionError as error:
         return complain(error)
     except KeyboardInterrupt:
@@ -78,7 +79,6 @@ def _carry_out(arguments: argparse.Namespace, runs: list[BenchRun], first: str, 
         # code changes all the time while a method is developed: what is run again is counted, not listed
         warnings.filterwarnings("ignore", message=".*is of another budget or network", category=UserWarning)
         outcomes = outcomes_of(runs, store, backend, place_of(arguments), expected_seconds, console, _told)
-    first = arguments.first or first
     show(outcomes, first, arguments.details, console)
     if arguments.report:
         page = write(outcomes, first, arguments.results / "report", arguments.command_line)
