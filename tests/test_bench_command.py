@@ -38,6 +38,7 @@ def _wide(monkeypatch):
 
 
 def test_it_runs_prints_tables_and_does_nothing_the_second_time(tmp_path, capsys):
+    tmp_path = tmp_path / "old [bold] :x:"
     words = [*TINY, *SOLVERS, "--budget", "60", "--results", tmp_path]
     assert status(*words) == 0
     said = capsys.readouterr().out
@@ -47,7 +48,9 @@ def test_it_runs_prints_tables_and_does_nothing_the_second_time(tmp_path, capsys
     outcomes = Store(tmp_path / "runs", BenchOutcome).outcomes()
     assert len(outcomes) == 8
     assert all(outcome.evals <= 60 for outcome in outcomes)
-    assert (tmp_path / "report" / "bench.html").is_file()
+    page = tmp_path / "report" / "bench.html"
+    assert page.is_file()
+    assert f"Report: {page}" in said, "as it is called"
     assert status(*words) == 0
     again = capsys.readouterr().out
     assert "8 runs, 8 of them done before." in again
@@ -137,7 +140,9 @@ def test_what_is_not_installed_is_named_and_the_rest_is_run(tmp_path, capsys, mo
     assert status(*words, "--solvers", "lbfgs", "torchzero-lsr1") == 0
     said = capsys.readouterr().out
     assert "torchzero-lsr1 is not tried: it needs torchzero; pip install 'signedstep[bench]' brings it." in said
-    assert "The package torchzero is missing" in said
+    endings = said.partition("How runs ended")[2]
+    assert "The package torchzero is missing" in endings
+    assert "'signedstep[bench]'" in endings
     kinds = {outcome.run.solver: outcome.kind for outcome in Store(tmp_path / "runs", BenchOutcome).outcomes()}
     assert kinds == {"lbfgs": BUDGET, "torchzero-lsr1": ABSENT}
     assert status("bench", "--family", "cutest", "--results", tmp_path) == 2

@@ -36,6 +36,7 @@ def table(tmp_path):
 
 
 def test_reproduce_runs_writes_its_report_and_does_nothing_the_second_time(tmp_path, capsys):
+    tmp_path = tmp_path / "old [bold] :x:"
     words = ["reproduce", "--sets", "heart", *TINY, "--results", tmp_path]
     assert status(*words) == 0
     said = capsys.readouterr().out

@@ -5,6 +5,7 @@ from collections.abc import Iterator, Sequence
 
 from rich.console import Group
 from rich.table import Column, Table
+from rich.text import Text
 
 from signedstep.experiments.panels import label, main_panels, panels
 from signedstep.experiments.runs import Outcome
@@ -54,11 +55,11 @@ def _short(loss: float) -> str:
     return f"{loss:.3g}" if math.isfinite(loss) else "diverged"
 
 
-def _cell(entry: Entry | None) -> str:
+def _cell(entry: Entry | None) -> Text | str:
     if entry is None:
         return ""
     text = "DNF" if entry.dnf else number(entry.median)
-    return f"[bold]{text}[/bold]" if entry.best else text
+    return Text(text, style="bold" if entry.best else "")
 
 
 def _named(column: str, entry: Entry) -> str:

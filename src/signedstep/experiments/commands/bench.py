@@ -41,14 +41,14 @@ def add(commands) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    from rich.console import Console
+    from signedstep.experiments.terminal import terminal
 
-    place, console = place_of(arguments), Console()
+    place, console = place_of(arguments), terminal()
     if not console.is_terminal:
-        console = Console(width=WIDTH)  # tables in files need not fit a screen
+        console = terminal(width=WIDTH)  # tables in files need not fit a screen
 
     def say(text: str) -> None:
-        console.print(text, highlight=False, markup=False)
+        console.print(text, highlight=False)
 
     try:
         solvers = solvers_of(arguments)

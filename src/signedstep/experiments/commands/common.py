@@ -58,17 +58,16 @@ def carry_out(
     shapes: Mapping[str, tuple[int, int]],
 ) -> int:
     """Run what is missing, write the report, print a summary and where the report is; the exit status."""
-    from rich.console import Console
-
     from signedstep.experiments.estimates import expected_seconds
     from signedstep.experiments.report import write
     from signedstep.experiments.schedule import here, on_dask
     from signedstep.experiments.session import outcomes_of
     from signedstep.experiments.store import Store
     from signedstep.experiments.summary import summary
+    from signedstep.experiments.terminal import terminal
     from signedstep.experiments.training import BadStartError
 
-    console = Console()
+    console = terminal()
     try:
         backend = on_dask(arguments.dask) if arguments.dask else here(arguments.jobs)
         store: Store[Outcome] = Store(folder / "runs")
