@@ -13,7 +13,7 @@ from signedstep.experiments import exports, paper, saddle, tables
 from signedstep.experiments.explorer import explorer
 from signedstep.experiments.output import Picture
 from signedstep.experiments.panels import MEASURE_NAMES, Panel, diverged, label, timed_out
-from signedstep.experiments.runs import Network, Outcome
+from signedstep.experiments.runs import Outcome
 from signedstep.experiments.solvers import SOLVERS
 from signedstep.experiments.style import stroke
 from signedstep.experiments.verdicts import FEW, HELD, NOT, PARTLY, Claim
@@ -79,7 +79,7 @@ def facts(outcomes: Sequence[Outcome]) -> dict[str, str]:
         "Runs": f"{len(outcomes)}, of which {sum(not outcome.finished for outcome in outcomes)} did not finish",
         "Data sets": ", ".join(dict.fromkeys(outcome.run.data for outcome in outcomes)),
         "Seeds": ", ".join(map(str, sorted({outcome.run.seed for outcome in outcomes}))),
-        "Networks": "; ".join(dict.fromkeys(_network(outcome.run.network) for outcome in outcomes)),
+        "Networks": "; ".join(dict.fromkeys(outcome.run.network.text for outcome in outcomes)),
         "Budget": "; ".join(
             f"{budget.iterations} iterations and {budget.evals} evaluations, at most {budget.seconds:g} s"
             for budget in sorted(budgets, key=lambda budget: (budget.iterations, budget.evals, budget.seconds))
@@ -129,14 +129,6 @@ def _saddle() -> dict[str, Any]:
         "uphill": uphill.mean(),
         "negated": (winner[uphill] == negated).mean(),
     }
-
-
-def _network(network: Network) -> str:
-    layers = f"{network.hidden} hidden layer{'s' * (network.hidden != 1)} of {network.width} {network.activation} units"
-    kind = "half the mean squared error" if network.loss == "mse" else f"{network.loss} loss"
-    bias = "" if network.bias else ", no biases"
-    scale = "" if network.scale == 1 else f", initial weights times {network.scale:g}"
-    return f"{layers}{bias}{scale}, {kind}"
 
 
 def _methods(everything: Sequence[Panel]) -> list[dict[str, Any]]:
