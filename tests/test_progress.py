@@ -59,6 +59,21 @@ def test_a_summary_shows_names_as_they_are_and_the_best_in_bold(sets):
     assert not any("0.25" in words for words in bold)
 
 
+def test_a_summary_has_the_numbers_and_ties_of_the_page():
+    lasts = {"gd": 6e-13, "lbfgs": 0.0, "lsr1": 0.0}
+    outcomes = [run for solver, last in lasts.items() for run in ending_at(solver, [last], per_iteration=1)]
+
+    def printed(exact):
+        text = io.StringIO()
+        terminal(file=text, width=120).print(summary(outcomes, exact))
+        return text.getvalue()
+
+    assert "Lowest median: l-BFGS and l-SR1, 0." in printed(exact=True)
+    assert "6e-13" in printed(exact=True)
+    assert "Lowest median: l-BFGS and l-SR1 and GD, 0.000." in printed(exact=False)
+    assert "6e-13" not in printed(exact=False)
+
+
 def test_clock():
     assert [clock(seconds) for seconds in (0, 59.6, 3599, 3600, 36061)] == [
         "0:00",

@@ -1,5 +1,6 @@
 """`signedstep reproduce` and `signedstep compare` from the command line to the report."""
 
+import re
 import sys
 
 import numpy as np
@@ -69,7 +70,11 @@ def test_compare_reads_a_file_and_ranks_the_solvers(tmp_path, table, capsys):
     assert {outcome.run.data for outcome in outcomes} == {"my_data.csv"}
     assert {outcome.unknowns for outcome in outcomes} == {2 * 2 + 2 + 2 + 1}, "two features: the label is none"
     assert "Lowest median: " in said
-    assert (folder / "report" / "report.html").exists()
+    page = (folder / "report" / "report.html").read_text()
+    assert "only equal losses are a tie" in page
+    lowest = re.search(r"Lowest median: .*, (\S+)\.$", said, re.MULTILINE)
+    assert lowest
+    assert f'<span class="value best">{lowest[1]}</span>' in page.partition('id="table-evals"')[2], "as on the terminal"
     table.write_text(table.read_text() + "1.5,1,2.5\n")
     assert status(*words) == 0
     assert len(list(folder.parent.iterdir())) == 2, "results of a file that has changed are not mixed"

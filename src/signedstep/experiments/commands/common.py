@@ -56,6 +56,7 @@ def carry_out(
     title: str,
     place: Place,
     shapes: Mapping[str, tuple[int, int]],
+    comparison: bool = False,
 ) -> int:
     """Run what is missing, write the report, print a summary and where the report is; the exit status."""
     from signedstep.experiments.estimates import expected_seconds
@@ -74,13 +75,13 @@ def carry_out(
         outcomes = outcomes_of(
             runs, store, backend, place, lambda run: expected_seconds(run, *shapes[run.data]), console
         )
-        page = write(outcomes, folder / "report", title, arguments.command_line)
+        page = write(outcomes, folder / "report", title, arguments.command_line, comparison)
     except (BadStartError, ConnectionError) as error:
         return complain(error)
     except KeyboardInterrupt:
         console.print("Interrupted. Finished runs are kept; the same command goes on from there.")
         return INTERRUPTED
-    console.print(summary(outcomes))
+    console.print(summary(outcomes, exact=comparison))
     console.print(f"Report: {page}", soft_wrap=True, highlight=False)
     return 0
 
