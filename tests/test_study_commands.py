@@ -1,7 +1,9 @@
 """`signedstep reproduce` and `signedstep compare` from the command line to the report."""
 
+import os
 import re
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -107,6 +109,49 @@ def test_a_wrong_question_is_refused_with_what_is_accepted(words, text, tmp_path
     assert status(*words) == 2
     assert text in capsys.readouterr().err
     assert not list(tmp_path.iterdir()), "nothing is left behind"
+
+
+COMMANDS = {
+    "reproduce": ["reproduce", "--sets", "heart", *TINY],
+    "compare": ["compare", "heart", *OWN],
+    "bench": [
+        "bench",
+        "--family",
+        "factorisation",
+        "--solvers",
+        "lbfgs",
+        "--budget",
+        "3",
+        "--seeds",
+        "1",
+        "--jobs",
+        "1",
+    ],
+}
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+@pytest.mark.parametrize("kind", ["a file", "below a file", "of the kernel", "read-only", "runs are a file"])
+def test_results_that_cannot_be_written_are_refused_before_anything_runs(command, kind, tmp_path, capsys):
+    folder = tmp_path / "there"
+    if kind == "of the kernel":
+        folder = Path("/proc/nosuch")  # nobody can write there, not even root
+    elif kind == "read-only":
+        if os.geteuid() == 0:
+            pytest.skip("root may write anywhere")
+        folder.mkdir(mode=0o500)
+    elif kind == "runs are a file":
+        (folder / "compare" / "heart").mkdir(parents=True)
+        for runs in (folder / "runs", folder / "compare" / "heart" / "runs"):
+            runs.touch()
+    else:
+        folder.touch()
+        folder = folder / "below" if kind == "below a file" else folder
+    before = files(tmp_path)
+    assert status(*COMMANDS[command], "--results", folder) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith(f"signedstep: --results must be a folder that can be written, got '{folder}' (")
+    assert files(tmp_path) == before
 
 
 @pytest.mark.parametrize(("module", "extras"), [("rich", "experiments"), ("distributed", "dask")])

@@ -9,7 +9,7 @@ from signedstep.experiments.bench.problems import FAMILIES, HALVES, TRAINING
 from signedstep.experiments.bench.runs import BenchOutcome, BenchRun
 from signedstep.experiments.bench.solvers import DEFAULT, PEERS
 from signedstep.experiments.commands.asked import first_of, problems_of, runs_of, solvers_of, tell_missing
-from signedstep.experiments.commands.common import INTERRUPTED, complain, count, place_of, positive
+from signedstep.experiments.commands.common import INTERRUPTED, complain, count, place_of, positive, unusable
 
 WIDTH = 180
 
@@ -56,6 +56,8 @@ def run(arguments: argparse.Namespace) -> int:
         problems = problems_of(arguments, place, say)
     except ValueError as error:
         return complain(error)
+    if wrong := unusable(arguments.results, arguments.results):
+        return complain(wrong)
     tell_missing(solvers, say)
     try:
         return _carry_out(arguments, runs_of(arguments, problems, solvers), first, console)

@@ -2,7 +2,9 @@
 
 import argparse
 import sys
+import tempfile
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 from signedstep.experiments.models import ACTIVATIONS, LOSSES
@@ -69,6 +71,8 @@ def carry_out(
     from signedstep.experiments.training import BadStartError
 
     console = terminal()
+    if wrong := unusable(arguments.results, folder):
+        return complain(wrong)
     try:
         backend = on_dask(arguments.dask) if arguments.dask else here(arguments.jobs)
         store: Store[Outcome] = Store(folder / "runs")
@@ -84,6 +88,23 @@ def carry_out(
     console.print(summary(outcomes, exact=comparison))
     console.print(f"Report: {page}", soft_wrap=True, highlight=False)
     return 0
+
+
+def unusable(results: Path, folder: Path) -> str | None:
+    """Why runs and a report cannot be written into a folder below `--results`; trying leaves nothing behind."""
+    for below in (folder / "runs", folder / "report"):
+        made: list[Path] = []
+        try:
+            made += [path for path in (below, *below.parents) if not path.exists()]
+            below.mkdir(parents=True, exist_ok=True)
+            tempfile.TemporaryFile(dir=below).close()
+        except OSError as error:
+            return f"--results must be a folder that can be written, got {str(results)!r} ({below}: {error.strerror})"
+        finally:
+            for path in made:
+                with suppress(OSError):  # not made, or no longer empty
+                    path.rmdir()
+    return None
 
 
 def complain(error: Exception | str) -> int:
