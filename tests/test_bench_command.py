@@ -79,7 +79,10 @@ def test_a_changed_budget_or_code_runs_again_and_one_missing_file_only_that(tmp_
         (["--family", "nosuch"], "--family must be names of networks, "),
         (["--solvers", "nosuch"], "--solvers nosuch: unknown method 'nosuch'; valid are 'auto', "),
         (["--solvers", "torch-lbfgs:c2=0.5"], "or a peer of torch-lbfgs, "),
-        (["--solvers", "auto", "lsr1/flip:foo=1"], "--solvers lsr1/flip:foo=1: options of 'lsr1' are history_size, "),
+        (
+            ["--solvers", "auto", "lsr1/flip:foo=1"],
+            "--solvers lsr1/flip:foo=1: options of 'lsr1/flip' are history_size, ",
+        ),
         (["--solvers", "lsr1/flip:foo=1"], "xtol, got 'foo'"),
         (["--solvers", "lbfgs:eta=4"], "xtol, got 'eta'"),
         (["--solvers", "lbfgs:c2=0.5,c2=0.6"], "the option 'c2' must be given once, got 'c2=0.5,c2=0.6'"),

@@ -14,18 +14,16 @@ from typing import Any
 import torch
 
 import signedstep
-from signedstep.catalogue import CURVATURES, Settings
+from signedstep.catalogue import CURVATURES
 from signedstep.curvature import Mixing
 from signedstep.engine import Tolerances
 from signedstep.experiments.bench.meter import BudgetSpent, Meter, Objective
 from signedstep.experiments.bench.solvers.base import BenchSolver, Ended
+from signedstep.experiments.bench.solvers.effects import shaping
 from signedstep.methods import full_name, needs_hessian, needs_parts, needs_products
 
 DENSE = ("bfgs", "sr1", "ssbfgs", "ssbroyden")
-_OWN = {"mix": tuple(f.name for f in fields(Mixing)), "cg": ("beta",)}
-"""Options that shape one curvature model alone: another would run as if they had not been given."""
-_ELSEWHERE = ("mixing", "beta", "krylov_size", "krylov_tol", "fisher_samples")
-"""Options that are written otherwise here, or are of models that this benchmark does not offer."""
+_MIXING = tuple(f.name for f in fields(Mixing))
 _TRIAL = 4
 """Evaluations of a trial."""
 
@@ -41,7 +39,7 @@ def ours(name: str) -> BenchSolver:
             f"{method!r} needs {lacking}, which this benchmark does not offer; "
             f"it offers values and gradients, for {', '.join(offered)}"
         )
-    options = _options(full.partition("/")[0], given)
+    options = _options(full, given)
     found = BenchSolver(
         name=name,
         label=name,
@@ -63,7 +61,7 @@ def _lacking(full: str) -> str:
     )
 
 
-def _options(model: str, given: str) -> dict[str, Any]:
+def _options(full: str, given: str) -> dict[str, Any]:
     """The options of a name, written as the arguments of a call; what is no number, tuple or truth is a word."""
     try:
         call = ast.parse(f"options({given})", mode="eval").body
@@ -72,21 +70,22 @@ def _options(model: str, given: str) -> dict[str, Any]:
     if not isinstance(call, ast.Call) or call.args or any(word.arg is None for word in call.keywords):
         raise ValueError(f"options of a method are written as name=value,name=value, got {given!r}")
     names = Counter(str(word.arg) for word in call.keywords)
-    accepted = _accepted(model)
+    accepted = _accepted(full)
     for option, times in names.items():
         if option not in accepted:
-            raise ValueError(f"options of {model!r} are {', '.join(accepted)}, got {option!r}")
+            raise ValueError(f"options of {full!r} are {', '.join(accepted)}, got {option!r}")
         if times > 1:
             raise ValueError(f"the option {option!r} must be given once, got {given!r}")
     options = {str(word.arg): _value(word.value) for word in call.keywords}
-    mixing = {option: options.pop(option) for option in _OWN["mix"] if option in options}
+    mixing = {option: options.pop(option) for option in _MIXING if option in options}
     return {**options, "mixing": _mixing(mixing)} if mixing else options
 
 
-def _accepted(model: str) -> list[str]:
-    """The options that a curvature model may be given."""
-    shared = [f.name for f in (*fields(Settings), *fields(Tolerances)) if f.name not in _ELSEWHERE]
-    return [*shared, *_OWN.get(model, ())]
+def _accepted(full: str) -> list[str]:
+    """The options that a method may be given; those that it would not look at are none of them."""
+    shapes = [name for name in shaping(full) if name != "mixing"]
+    tests = [f.name for f in fields(Tolerances)]
+    return [*shapes, *tests, *(_MIXING if "mixing" in shaping(full) else ())]
 
 
 def _mixing(options: dict[str, Any]) -> Mixing:
