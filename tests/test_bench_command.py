@@ -38,6 +38,7 @@ def _wide(monkeypatch):
 
 
 def test_it_runs_prints_tables_and_does_nothing_the_second_time(tmp_path, capsys):
+    tmp_path = tmp_path / "old [bold] :x:"
     words = [*TINY, *SOLVERS, "--budget", "60", "--results", tmp_path]
     assert status(*words) == 0
     said = capsys.readouterr().out
@@ -47,7 +48,9 @@ def test_it_runs_prints_tables_and_does_nothing_the_second_time(tmp_path, capsys
     outcomes = Store(tmp_path / "runs", BenchOutcome).outcomes()
     assert len(outcomes) == 8
     assert all(outcome.evals <= 60 for outcome in outcomes)
-    assert (tmp_path / "report" / "bench.html").is_file()
+    page = tmp_path / "report" / "bench.html"
+    assert page.is_file()
+    assert f"Report: {page}" in said, "as it is called"
     assert status(*words) == 0
     again = capsys.readouterr().out
     assert "8 runs, 8 of them done before." in again
@@ -74,8 +77,36 @@ def test_a_changed_budget_or_code_runs_again_and_one_missing_file_only_that(tmp_
     ("words", "text"),
     [
         (["--family", "nosuch"], "--family must be names of networks, "),
-        (["--solvers", "nosuch"], "nosuch"),
-        (["--only", "nosuch"], "no problem is left"),
+        (["--solvers", "nosuch"], "--solvers nosuch: unknown method 'nosuch'; valid are 'auto', "),
+        (["--solvers", "torch-lbfgs:c2=0.5"], "or a peer of torch-lbfgs, "),
+        (
+            ["--solvers", "auto", "lsr1/flip:foo=1"],
+            "--solvers lsr1/flip:foo=1: options of 'lsr1/flip' are history_size, ",
+        ),
+        (["--solvers", "lsr1/flip:foo=1"], "xtol, got 'foo'"),
+        (["--solvers", "lbfgs:eta=4"], "xtol, got 'eta'"),
+        (["--solvers", "lbfgs:c2=0.5,c2=0.6"], "the option 'c2' must be given once, got 'c2=0.5,c2=0.6'"),
+        (["--solvers", "auto:c2=7"], "--solvers auto:c2=7: c2 must be a number in [0, 1), got 7"),
+        (["--solvers", "auto:c2=word"], "--solvers auto:c2=word: c2 must be a number in [0, 1), got 'word'"),
+        (["--solvers", "lsr1:gamma=nosuch"], "--solvers lsr1:gamma=nosuch: gamma='nosuch'"),
+        (["--solvers", "auto:flips=3"], "--solvers auto:flips=3: flips=3: "),
+        (["--solvers", "mix:decay=2"], "--solvers mix:decay=2: decay must be a number in [0, 1), got 2"),
+        (["--solvers", "kfac"], "--solvers kfac: 'kfac' needs a module (signedstep.ModuleLoss), which this benchmark"),
+        (["--solvers", "gauss-newton"], "it offers values and gradients, for gd, cg, bfgs, "),
+        (["--solvers", "natural"], "'natural' needs residuals"),
+        (["--solvers", "newton-cg"], "'newton-cg' needs products with the Hessian"),
+        (
+            ["--first", "foo"],
+            "--first must be one of the solvers, auto, torch-lbfgs, scipy-lbfgsb, scipy-bfgs, got 'foo'",
+        ),
+        (
+            ["--only", "nosuch", "--family", "logistic"],
+            "no problem is left by --half dev --family logistic --only nosuch; neither half has one",
+        ),
+        (
+            ["--only", "heart", "--family", "networks"],
+            "no problem is left by --half dev --family networks --only heart; --half held-out has 3",
+        ),
         (["--half", "third"], "invalid choice"),
         (["--budget", "0"], "must be a whole number"),
     ],
@@ -83,6 +114,15 @@ def test_a_changed_budget_or_code_runs_again_and_one_missing_file_only_that(tmp_
 def test_a_wrong_question_is_refused(words, text, tmp_path, capsys):
     assert status("bench", *words, "--results", tmp_path) == 2
     assert text in capsys.readouterr().err
+    assert not list(tmp_path.iterdir()), "nothing has run"
+
+
+@pytest.mark.parametrize("first", [[], ["--first", "adam-0.001"], ["--first", "adam-best"]])
+def test_a_rate_of_adam_is_compared_as_its_best(first, tmp_path, capsys):
+    words = [*TINY, "--solvers", "adam-0.001", "adam-0.1", "lbfgs", *first, "--budget", "9", "--no-report"]
+    assert status(*words, "--results", tmp_path) == 0
+    table = capsys.readouterr().out.partition("Adam, best rate against the others")[2].partition("Problems solved")[0]
+    assert "│ lbfgs" in table
 
 
 def test_problems_without_data_are_left_out_and_said(tmp_path, capsys, monkeypatch):
@@ -103,7 +143,9 @@ def test_what_is_not_installed_is_named_and_the_rest_is_run(tmp_path, capsys, mo
     assert status(*words, "--solvers", "lbfgs", "torchzero-lsr1") == 0
     said = capsys.readouterr().out
     assert "torchzero-lsr1 is not tried: it needs torchzero; pip install 'signedstep[bench]' brings it." in said
-    assert "The package torchzero is missing" in said
+    endings = said.partition("How runs ended")[2]
+    assert "The package torchzero is missing" in endings
+    assert "'signedstep[bench]'" in endings
     kinds = {outcome.run.solver: outcome.kind for outcome in Store(tmp_path / "runs", BenchOutcome).outcomes()}
     assert kinds == {"lbfgs": BUDGET, "torchzero-lsr1": ABSENT}
     assert status("bench", "--family", "cutest", "--results", tmp_path) == 2

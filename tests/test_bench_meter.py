@@ -1,18 +1,22 @@
 """Evaluations are counted from outside: exactly, for every solver alike, and never more than the budget."""
 
 import math
+from dataclasses import fields
 
 import numpy as np
 import pytest
 import torch
 
 from conftest import network
+from signedstep.catalogue import CURVATURES, Settings
 from signedstep.curvature import Mixing
 from signedstep.experiments.bench.execute import _minimised
 from signedstep.experiments.bench.meter import BudgetSpent, Meter, Objective, TimeSpent, by_autograd
 from signedstep.experiments.bench.runs import BUDGET, CRASHED, STOPPED, TIME
 from signedstep.experiments.bench.solvers import PEERS, BenchSolver, Ended, missing, solver
+from signedstep.experiments.bench.solvers.effects import PROBES
 from signedstep.experiments.bench.solvers.ours import _options
+from signedstep.methods import needs_hessian, needs_parts, needs_products
 
 OURS = ("auto", "lbfgs", "lsr1/wolfe+-", "lsr1/flip:floor=1e-8,c2=0.5", "bfgs", "cg")
 INSTALLED = [*OURS, *(name for name, peer in PEERS.items() if missing(peer) is None)]
@@ -150,10 +154,39 @@ def test_torchs_own_crash_is_shown():
     assert _minimised(solver("auto"), meter, 5)[0] != CRASHED
 
 
+def test_an_option_that_a_method_would_not_look_at_is_none_of_it():
+    assert PROBES.keys() == {field.name for field in fields(Settings)}
+    for taken in (
+        "lsr1/flip:floor=0.1",
+        "lbfgs:gamma=2",
+        "cg:beta=fr",
+        "mix:eta=1",
+        "lbfgs/trust:c1=0.1",
+        "bfgs:c2=0.5",
+    ):
+        assert solver(taken).name == taken
+    for ignored in (
+        "lbfgs:floor=0.1",
+        "mix:gamma=2",
+        "lbfgs:beta=fr",
+        "lbfgs:eta=1",
+        "lbfgs/trust:c2=0.5",
+        "bfgs:history_size=3",
+    ):
+        with pytest.raises(
+            ValueError, match=f"options of .* are .*, got {ignored[ignored.index(':') + 1 : ignored.index('=')]!r}"
+        ):
+            solver(ignored)
+
+
 def test_ours_takes_options_and_refuses_what_does_not_exist():
     assert solver("lsr1/flip:floor=1e-8").name == "lsr1/flip:floor=1e-8"
-    assert _options("floor=1e-8,gamma=sy/ss,condition=weak") == {"floor": 1e-8, "gamma": "sy/ss", "condition": "weak"}
-    assert _options("eta=4,flips=((1,0.1),)") == {"mixing": Mixing(eta=4, flips=((1, 0.1),))}
+    assert _options("lsr1/flip", "floor=1e-8,gamma=sy/ss,condition=weak") == {
+        "floor": 1e-8,
+        "gamma": "sy/ss",
+        "condition": "weak",
+    }
+    assert _options("mix/wolfe", "eta=4,flips=((1,0.1),)") == {"mixing": Mixing(eta=4, flips=((1, 0.1),))}
     for wrong in ("eta", "eta=", "3", "**all"):
         with pytest.raises(ValueError, match="name=value"):
             solver(f"mix:{wrong}")
@@ -161,5 +194,9 @@ def test_ours_takes_options_and_refuses_what_does_not_exist():
     assert not solver("lsr1").dense
     with pytest.raises(ValueError, match="nosuchmethod"):
         solver("nosuchmethod")
-    with pytest.raises(ValueError, match="Hessian"):
-        solver("newton")
+    for name in CURVATURES:
+        if needs_hessian(name) or needs_products(name) or needs_parts(name):
+            with pytest.raises(ValueError, match=f"{name!r} needs .*values and gradients"):
+                solver(name)
+        else:
+            assert solver(name).ours

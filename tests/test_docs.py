@@ -2,6 +2,7 @@
 
 import os
 import re
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -10,6 +11,9 @@ import pytest
 
 import signedstep
 from signedstep.catalogue import CURVATURES, GLOBALIZATIONS
+from signedstep.cli import parser
+from signedstep.experiments.commands.asked import first_of, problems_of, solvers_of
+from signedstep.experiments.commands.common import place_of
 
 ROOT = Path(__file__).parent.parent
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
@@ -66,6 +70,25 @@ def test_the_first_example_prints_what_it_says(capsys):
     shown = [re.split(r"f = ", line)[0] + line.partition("steps.")[2] for line in printed.splitlines()]
     got = [re.split(r"f = ", line)[0] + line.partition("steps.")[2] for line in capsys.readouterr().out.splitlines()]
     assert got == shown
+
+
+def bench_commands() -> list[str]:
+    """Those of all pages, in blocks and within sentences; dots stand for words that are left out."""
+    found = []
+    for page in PAGES:
+        text = page.read_text().replace("\\\n", " ")
+        found += re.findall(r"^signedstep bench.*$", text, re.MULTILINE)
+        found += re.findall(r"`(signedstep bench [^`]+)`", text)
+    return [" ".join(command.partition("#")[0].replace("...", "").split()) for command in found]
+
+
+@pytest.mark.parametrize("command", [command for command in bench_commands() if "--help" not in command])
+def test_documented_benchmarks_leave_problems_without_any_download(command, tmp_path, monkeypatch):
+    """They are parsed and checked as the command itself does it, but not run."""
+    monkeypatch.setenv("SIGNEDSTEP_DATA", str(tmp_path))
+    arguments = parser().parse_args(shlex.split(command)[1:])
+    assert first_of(arguments, solvers_of(arguments))
+    assert problems_of(arguments, place_of(arguments), print)
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)

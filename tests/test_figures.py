@@ -118,6 +118,17 @@ def test_figures_2_and_3_show_the_depths_of_heart():
     assert dots == [[-1, 1, -1, 1]]
 
 
+def test_the_loss_curves_of_two_networks_are_told_apart_by_their_titles():
+    networks = [Network(), Network(hidden=2), Network(hidden=2, width=5), Network(bias=False, scale=2, loss="logistic")]
+    runs = [outcome("gd", falling(0.1), network=network) for network in networks]
+    with drawn_in(LIGHT):
+        drawn = [figures.losses(panel, LIGHT) for panel in panels(runs)]
+    titles = {figure.get_suptitle() for figure in drawn if figure is not None}
+    assert len(titles) == len(networks)
+    assert "heart, 2 hidden layers of 5 tanh units, half the mean squared error" in titles
+    assert "heart, 1 hidden layer of 10 tanh units, no biases, initial weights times 2, logistic loss" in titles
+
+
 def test_figures_without_their_runs_are_left_out():
     everything = panels(ending_at("gd", [0.1]))
     for draw in (figures.training_error, figures.steps, figures.profile, figures.damping):

@@ -2,41 +2,76 @@
 
 import io
 import json
+import re
 import socket
 import threading
 
-from rich.console import Console
+import pytest
 
+from made_outcomes import ending_at
 from signedstep.experiments import heartbeat
 from signedstep.experiments.progress import Display, clock
+from signedstep.experiments.summary import summary
+from signedstep.experiments.terminal import terminal
 from test_store import OUTCOME, RUN
 
 
-def shown(*, terminal):
+def shown(*, live):
     text = io.StringIO()
-    console = Console(file=text, force_terminal=terminal, width=120, color_system=None)
+    console = terminal(file=text, force_terminal=live, width=120, color_system=None)
     with Display({RUN.name: 30.0, "other": 10.0}, console) as display:
         display.started(RUN)
         display.iteration(RUN.name, 7, 0.125)
         display.iteration("a run that is not in hand", 1, 1.0)
-        if terminal:
+        if live:
             display._live.refresh()
         display.done(OUTCOME)
     return text.getvalue()
 
 
 def test_logs_get_a_line_for_each_run():
-    (line,) = shown(terminal=False).splitlines()
+    (line,) = shown(live=False).splitlines()
     assert line.startswith(f"1/2 {RUN.name}: loss 0.3, 1 iterations, 0.01 s, not finished: The time limit of 60 s was")
     assert line.endswith("left")
 
 
 def test_terminals_see_the_run_in_hand_and_its_loss():
-    text = shown(terminal=True)
+    text = shown(live=True)
     assert RUN.name in text
     assert "iteration 7, loss 0.125" in text
     assert "0/2" in text
     assert "a run that is not in hand" not in text
+
+
+@pytest.mark.parametrize("sets", [1, 2])
+def test_a_summary_shows_names_as_they_are_and_the_best_in_bold(sets):
+    text = io.StringIO()
+    outcomes = [
+        run
+        for data in ("my[bold]data", "other")[:sets]
+        for solver, last in (("gd", 0.25), ("lbfgs", 0.125))
+        for run in ending_at(solver, [last], data, per_iteration=1)
+    ]
+    terminal(file=text, force_terminal=True, color_system="standard", width=120).print(summary(outcomes))
+    assert "my[bold]data" in text.getvalue()
+    bold = re.findall(r"\x1b\[1m([^\x1b]*)", text.getvalue())
+    assert any("0.125" in words for words in bold)
+    assert not any("0.25" in words for words in bold)
+
+
+def test_a_summary_has_the_numbers_and_ties_of_the_page():
+    lasts = {"gd": 6e-13, "lbfgs": 0.0, "lsr1": 0.0}
+    outcomes = [run for solver, last in lasts.items() for run in ending_at(solver, [last], per_iteration=1)]
+
+    def printed(exact):
+        text = io.StringIO()
+        terminal(file=text, width=120).print(summary(outcomes, exact))
+        return text.getvalue()
+
+    assert "Lowest median: l-BFGS and l-SR1, 0." in printed(exact=True)
+    assert "6e-13" in printed(exact=True)
+    assert "Lowest median: l-BFGS and l-SR1 and GD, 0.000." in printed(exact=False)
+    assert "6e-13" not in printed(exact=False)
 
 
 def test_clock():

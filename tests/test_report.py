@@ -19,12 +19,13 @@ TIME_LIMIT = {"finished": False, "ended": "The time limit of 60 s was reached."}
 NAUGHTY = "</script><script>alert(1)</script> ../../x & y"
 
 
-def rendered(outcomes, command="signedstep reproduce"):
+def rendered(outcomes, command="signedstep reproduce", comparison=False):
     """The page without its pictures, which take most of the time."""
     everything = panels(outcomes)
     main = main_panels(everything)
-    tables = [table(main, measure) for measure in MEASURES] if main else []
-    return page.page("Title", command, "stamp", everything, main, claims(everything, main), tables, {})
+    tables = [table(main, measure, exact=comparison) for measure in MEASURES] if main else []
+    verdicts = claims(everything, main)
+    return page.page("Title", command, "stamp", everything, main, verdicts, tables, {}, comparison)
 
 
 def own_text(html):
@@ -53,6 +54,41 @@ def test_a_page_from_any_subset(name):
     assert html.rstrip().endswith("</html>")
     assert "these runs do not hold what it needs" in html
     json.loads(re.search(r'id="data">(.*?)</script>', html, re.DOTALL)[1])  # type: ignore[index]
+
+
+def words(html):
+    """What a reader sees, on one line."""
+    return " ".join(re.sub(r"<[^>]+>", " ", html).split())
+
+
+@pytest.mark.parametrize("name", SUBSETS)
+def test_a_comparison_from_any_subset(name):
+    html = own_text(rendered(SUBSETS[name], comparison=True))
+    assert html.rstrip().endswith("</html>")
+    assert "Table 1" not in html
+    assert "run again" not in html
+
+
+def test_a_comparison_of_own_data_does_not_speak_of_values_the_paper_does_not_have():
+    lasts = {"gd": 6e-13, "lbfgs": 0.0, "lsr1": 0.0123456}
+    outcomes = [run for solver, last in lasts.items() for run in ending_at(solver, [last, last], "mine.csv")]
+    html = own_text(rendered(outcomes, "signedstep compare mine.csv", comparison=True))
+    sheet = html.partition('id="table-iterations"')[2].partition("</table>")[0]
+    assert re.findall(r'class="value( best)?">([^<]*)<', sheet) == [("", "6e-13"), (" best", "0"), ("", "0.0123")]
+    assert "6e-13–6e-13" in sheet  # noqa: RUF001
+    text = words(html)
+    assert "only equal losses are a tie" in text
+    for absent in (
+        "the value the paper prints",
+        "The paper prints",
+        "our numbers beside",
+        "Of the paper",
+        "Himmelblau",
+    ):
+        assert absent not in text
+    known = words(own_text(rendered(ending_at("gd", [0.2]), comparison=True)))
+    assert "the value the paper prints" in known, "heart is one of its data sets"
+    assert "not here: a1a" not in known
 
 
 @pytest.mark.parametrize("name", ["nothing", "everything unfinished", "not finite", "no progress", "loss zero"])
@@ -146,7 +182,8 @@ def test_notes_say_what_is_missing():
         [*ending_at("gd", [0.2]), outcome("lsr1", [1.0], finished=False, ended="Not tried: too large.")]
     )
     outcomes = [run for panel in everything for runs in panel.runs.values() for run in runs]
-    found = " ".join(page.notes(outcomes, main_panels(everything)))
+    main = main_panels(everything)
+    found = " ".join([*page.missing(main), *page.notes(outcomes, main)])
     assert "not here: a1a, a9a" in found
     assert "not run: Adam, l-BFGS, l-SR1+damp" in found
     assert "lsr1 on heart: Not tried: too large." in found

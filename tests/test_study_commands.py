@@ -1,6 +1,9 @@
 """`signedstep reproduce` and `signedstep compare` from the command line to the report."""
 
+import os
+import re
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -36,6 +39,7 @@ def table(tmp_path):
 
 
 def test_reproduce_runs_writes_its_report_and_does_nothing_the_second_time(tmp_path, capsys):
+    tmp_path = tmp_path / "old [bold] :x:"
     words = ["reproduce", "--sets", "heart", *TINY, "--results", tmp_path]
     assert status(*words) == 0
     said = capsys.readouterr().out
@@ -68,7 +72,11 @@ def test_compare_reads_a_file_and_ranks_the_solvers(tmp_path, table, capsys):
     assert {outcome.run.data for outcome in outcomes} == {"my_data.csv"}
     assert {outcome.unknowns for outcome in outcomes} == {2 * 2 + 2 + 2 + 1}, "two features: the label is none"
     assert "Lowest median: " in said
-    assert (folder / "report" / "report.html").exists()
+    page = (folder / "report" / "report.html").read_text()
+    assert "only equal losses are a tie" in page
+    lowest = re.search(r"Lowest median: .*, (\S+)\.$", said, re.MULTILINE)
+    assert lowest
+    assert f'<span class="value best">{lowest[1]}</span>' in page.partition('id="table-evals"')[2], "as on the terminal"
     table.write_text(table.read_text() + "1.5,1,2.5\n")
     assert status(*words) == 0
     assert len(list(folder.parent.iterdir())) == 2, "results of a file that has changed are not mixed"
@@ -101,6 +109,49 @@ def test_a_wrong_question_is_refused_with_what_is_accepted(words, text, tmp_path
     assert status(*words) == 2
     assert text in capsys.readouterr().err
     assert not list(tmp_path.iterdir()), "nothing is left behind"
+
+
+COMMANDS = {
+    "reproduce": ["reproduce", "--sets", "heart", *TINY],
+    "compare": ["compare", "heart", *OWN],
+    "bench": [
+        "bench",
+        "--family",
+        "factorisation",
+        "--solvers",
+        "lbfgs",
+        "--budget",
+        "3",
+        "--seeds",
+        "1",
+        "--jobs",
+        "1",
+    ],
+}
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+@pytest.mark.parametrize("kind", ["a file", "below a file", "of the kernel", "read-only", "runs are a file"])
+def test_results_that_cannot_be_written_are_refused_before_anything_runs(command, kind, tmp_path, capsys):
+    folder = tmp_path / "there"
+    if kind == "of the kernel":
+        folder = Path("/proc/nosuch")  # nobody can write there, not even root
+    elif kind == "read-only":
+        if os.geteuid() == 0:
+            pytest.skip("root may write anywhere")
+        folder.mkdir(mode=0o500)
+    elif kind == "runs are a file":
+        (folder / "compare" / "heart").mkdir(parents=True)
+        for runs in (folder / "runs", folder / "compare" / "heart" / "runs"):
+            runs.touch()
+    else:
+        folder.touch()
+        folder = folder / "below" if kind == "below a file" else folder
+    before = files(tmp_path)
+    assert status(*COMMANDS[command], "--results", folder) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith(f"signedstep: --results must be a folder that can be written, got '{folder}' (")
+    assert files(tmp_path) == before
 
 
 @pytest.mark.parametrize(("module", "extras"), [("rich", "experiments"), ("distributed", "dask")])

@@ -82,6 +82,17 @@ def test_the_best_is_tied_within_rounding():
     assert entries["lsr1-flip"].median == math.inf
 
 
+def test_an_exact_table_has_digits_and_ties_by_the_numbers_alone():
+    lasts = {"gd": 6e-13, "lbfgs": 0.0, "lsr1": 0.0, "lsr1-flip": 0.1}
+    outcomes = [run for solver, last in lasts.items() for run in ending_at(solver, [last], data="mine")]
+    exact, decimal = (table([only(outcomes)], "iterations", exact) for exact in (True, False))
+    assert [entry.best for entry in exact.lines[0].entries.values()] == [False, True, True, False]
+    assert [entry.best for entry in decimal.lines[0].entries.values()] == [True, True, True, False]
+    assert "| mine | 6e-13 | **0** | **0** | 0.1 |" in to_markdown(exact)
+    assert r"mine & 6e-13 & \textbf{0} & \textbf{0} & 0.1 \\" in to_latex(exact)
+    assert "paper" not in to_markdown(exact) + to_latex(exact), "it has no value for this data set"
+
+
 def test_adams_best_rate_is_chosen_by_its_median_on_each_data_set():
     outcomes = [
         *ending_at("adam-0.001", [0.5, 0.5, 0.5]),

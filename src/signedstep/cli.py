@@ -9,14 +9,19 @@ from importlib import import_module
 COMMANDS = ("reproduce", "compare", "bench", "data")
 
 
-def main(argv: Sequence[str] | None = None) -> int:
-    """Run one command; the exit status is 0 if it did what was asked, 1 if not, 2 if the question was wrong."""
-    parser = argparse.ArgumentParser(prog="signedstep", description="Second-order optimizers with signed steps.")
-    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
+def parser() -> argparse.ArgumentParser:
+    """The parser of all commands."""
+    whole = argparse.ArgumentParser(prog="signedstep", description="Second-order optimizers with signed steps.")
+    commands = whole.add_subparsers(dest="command", required=True, metavar="COMMAND")
     for name in COMMANDS:
         import_module(f"signedstep.experiments.commands.{name}").add(commands)
+    return whole
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one command; the exit status is 0 if it did what was asked, 1 if not, 2 if the question was wrong."""
     words = sys.argv[1:] if argv is None else argv
-    arguments = parser.parse_args(words)
+    arguments = parser().parse_args(words)
     arguments.command_line = shlex.join(["signedstep", *words])
     try:
         return arguments.run(arguments)

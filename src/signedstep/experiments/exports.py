@@ -33,19 +33,21 @@ def to_markdown(table: Table) -> str:
     head = ["data set", *(label(column) for column in table.columns)]
     lines = [_pipes(head), _pipes(["---"] * len(head))]
     for line in table.lines:
-        cells = [_markdown_cell(line.entries[c]) if c in line.entries else MISSING for c in table.columns]
+        cells = [_markdown_cell(line.entries[c], table.exact) if c in line.entries else MISSING for c in table.columns]
         lines.append(_pipes([line.data, *cells]))
-    note = f"Training loss after {table.limits}: median over the seeds, (quartiles), [the paper's value]; best in bold."
+    paper = ", [the paper's value]" if table.beside_paper else ""
+    note = f"Training loss after {table.limits}: median over the seeds, (quartiles){paper}; best in bold."
     return "\n".join([*lines, "", note, ""])
 
 
 def to_latex(table: Table) -> str:
-    """A booktabs table; below each of our medians stand its quartiles and the paper's value in grey."""
+    """A booktabs table; below a median stand its quartiles and, where there is one, the paper's value in grey."""
     head = " & ".join(["Data set", *(_tex(label(column)) for column in table.columns)])
-    body = [_latex_lines(line.data, [line.entries.get(column) for column in table.columns]) for line in table.lines]
+    body = [_latex_lines(line.data, [line.entries.get(c) for c in table.columns], table.exact) for line in table.lines]
+    paper = ", and the paper's value" if table.beside_paper else ""
     return "\n".join(
         [
-            f"% Training loss after {table.limits}: median over the seeds, quartiles, and the paper's value.",
+            f"% Training loss after {table.limits}: median over the seeds, quartiles{paper}.",
             r"% Needs \usepackage{booktabs,xcolor}.",
             rf"\begin{{tabular}}{{l{'c' * len(table.columns)}}}",
             r"\toprule",
@@ -59,10 +61,10 @@ def to_latex(table: Table) -> str:
     )
 
 
-def ours(entry: Entry) -> str:
+def ours(entry: Entry, exact: bool = False) -> str:
     """Our median as it is printed, or that it did not finish, and after which time; a refused run took none."""
     if not entry.dnf:
-        return number(entry.median)
+        return number(entry.median, exact)
     return f"DNF ({duration(entry.seconds)})" if entry.seconds else "DNF (not run)"
 
 
@@ -73,18 +75,19 @@ def duration(seconds: float) -> str:
     return f"{seconds:.0f} s" if seconds >= 10 else f"{seconds:.2g} s"
 
 
-def _markdown_cell(entry: Entry) -> str:
-    value = f"**{ours(entry)}**" if entry.best else ours(entry)
-    range_ = f" ({spread(entry)})" if spread(entry) and not entry.dnf else ""
+def _markdown_cell(entry: Entry, exact: bool) -> str:
+    value, quartiles = ours(entry, exact), spread(entry, exact)
+    value = f"**{value}**" if entry.best else value
+    range_ = f" ({quartiles})" if quartiles and not entry.dnf else ""
     return value + range_ + (f" [{printed(entry)}]" if printed(entry) else "")
 
 
-def _latex_lines(name: str, entries: Sequence[Entry | None]) -> str:
+def _latex_lines(name: str, entries: Sequence[Entry | None], exact: bool) -> str:
     values, ranges, papers = [_tex(name)], [""], [r"\textcolor{gray}{\footnotesize paper}"]
     for e in entries:
-        value = "" if e is None else _tex(ours(e))
+        value = "" if e is None else _tex(ours(e, exact))
         values.append(rf"\textbf{{{value}}}" if e and e.best else value)
-        range_ = "" if e is None or e.dnf else spread(e)
+        range_ = "" if e is None or e.dnf else spread(e, exact)
         ranges.append(rf"{{\scriptsize {_tex(range_)}}}" if range_ else "")
         papers.append(rf"\textcolor{{gray}}{{\footnotesize {printed(e)}}}" if e and printed(e) else "")
     rows = [values, *(extra for extra in (ranges, papers) if any(extra[1:]))]

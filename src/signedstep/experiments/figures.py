@@ -80,7 +80,7 @@ def steps(everything: Sequence[Panel], theme: Theme) -> Figure | None:
 
 
 def losses(panel: Panel, theme: Theme) -> Figure | None:
-    """The loss curves of one data set, by iteration and by evaluation."""
+    """The loss curves of one data set with one network, by iteration and by evaluation."""
     figure, axes = _row(2, height=3.4, share=True)
     axis: Axis
     for ax, axis in zip(axes, ("iterations", "evals"), strict=True):
@@ -90,7 +90,7 @@ def losses(panel: Panel, theme: Theme) -> Figure | None:
         ax.set_yscale("log")
     tidy_log(axes[0].yaxis)
     axes[0].set_ylabel("training loss")
-    axes[0].set_title(panel.data)
+    figure.suptitle(f"{panel.data}, {panel.network.text}", x=0.01, ha="left", fontsize=10.5, color=theme.ink)
     legend_below(figure, axes)
     return figure
 

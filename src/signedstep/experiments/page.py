@@ -13,7 +13,7 @@ from signedstep.experiments import exports, paper, saddle, tables
 from signedstep.experiments.explorer import explorer
 from signedstep.experiments.output import Picture
 from signedstep.experiments.panels import MEASURE_NAMES, Panel, diverged, label, timed_out
-from signedstep.experiments.runs import Network, Outcome
+from signedstep.experiments.runs import Outcome
 from signedstep.experiments.solvers import SOLVERS
 from signedstep.experiments.style import stroke
 from signedstep.experiments.verdicts import FEW, HELD, NOT, PARTLY, Claim
@@ -30,8 +30,9 @@ def page(
     verdicts: Sequence[Claim],
     found: Sequence[tables.Table],
     pictures: dict[str, Picture],
+    comparison: bool = False,
 ) -> str:
-    """The page as text."""
+    """The page as text: of the paper's experiments, or a comparison of methods on other data."""
     environment = templates()
     environment.filters |= {"ours": exports.ours, "spread": tables.spread, "printed": tables.printed, "label": label}
     outcomes = [outcome for panel in everything for runs in panel.runs.values() for outcome in runs]
@@ -45,13 +46,16 @@ def page(
         kinds={verdict: f"kind-{place}" for place, verdict in enumerate(MARKS)},
         tables=found,
         measures=MEASURE_NAMES,
+        comparison=comparison,
+        beside_paper=any(table.beside_paper for table in found),
+        decimals=tables.DIGITS,
         paper=paper.TABLE,
         pictures=pictures,
         saddle=_saddle(),
         main=main,
         facts=facts(outcomes),
         methods=_methods(everything),
-        notes=notes(outcomes, main),
+        notes=[*([] if comparison else missing(main)), *notes(outcomes, main)],
         curves=_embedded(explorer(everything)),
         plotly=get_plotlyjs(),
     )
@@ -79,7 +83,7 @@ def facts(outcomes: Sequence[Outcome]) -> dict[str, str]:
         "Runs": f"{len(outcomes)}, of which {sum(not outcome.finished for outcome in outcomes)} did not finish",
         "Data sets": ", ".join(dict.fromkeys(outcome.run.data for outcome in outcomes)),
         "Seeds": ", ".join(map(str, sorted({outcome.run.seed for outcome in outcomes}))),
-        "Networks": "; ".join(dict.fromkeys(_network(outcome.run.network) for outcome in outcomes)),
+        "Networks": "; ".join(dict.fromkeys(outcome.run.network.text for outcome in outcomes)),
         "Budget": "; ".join(
             f"{budget.iterations} iterations and {budget.evals} evaluations, at most {budget.seconds:g} s"
             for budget in sorted(budgets, key=lambda budget: (budget.iterations, budget.evals, budget.seconds))
@@ -90,16 +94,22 @@ def facts(outcomes: Sequence[Outcome]) -> dict[str, str]:
     return {name: text for name, text in found.items() if text}
 
 
-def notes(outcomes: Sequence[Outcome], main: Sequence[Panel]) -> list[str]:
-    """What a reader should know before believing a number: facts about these runs."""
+def missing(main: Sequence[Panel]) -> list[str]:
+    """What a reproduction lacks of the paper's table."""
     found = []
     rows = {panel.data for panel in main}
-    missing = [name for name in paper.TABLE if name not in rows]
-    if missing and rows & paper.TABLE.keys():
-        found.append(f"Of the paper's 14 data sets these are not here: {', '.join(missing)}.")
+    sets = [name for name in paper.TABLE if name not in rows]
+    if sets and rows & paper.TABLE.keys():
+        found.append(f"Of the paper's 14 data sets these are not here: {', '.join(sets)}.")
     absent = [label(column) for column in paper.COLUMNS if all(column not in panel.runs for panel in main)]
     if absent:
         found.append(f"Of the paper's methods these were not run: {', '.join(absent)}.")
+    return found
+
+
+def notes(outcomes: Sequence[Outcome], main: Sequence[Panel]) -> list[str]:
+    """What a reader should know before believing a number: facts about these runs."""
+    found = []
     lost = [outcome.run.name for outcome in outcomes if diverged(outcome)]
     if lost:
         listed = ", ".join(lost[:5]) + (f" and {len(lost) - 5} more" if len(lost) > 5 else "")
@@ -129,14 +139,6 @@ def _saddle() -> dict[str, Any]:
         "uphill": uphill.mean(),
         "negated": (winner[uphill] == negated).mean(),
     }
-
-
-def _network(network: Network) -> str:
-    layers = f"{network.hidden} hidden layer{'s' * (network.hidden != 1)} of {network.width} {network.activation} units"
-    kind = "half the mean squared error" if network.loss == "mse" else f"{network.loss} loss"
-    bias = "" if network.bias else ", no biases"
-    scale = "" if network.scale == 1 else f", initial weights times {network.scale:g}"
-    return f"{layers}{bias}{scale}, {kind}"
 
 
 def _methods(everything: Sequence[Panel]) -> list[dict[str, Any]]:

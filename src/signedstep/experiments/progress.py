@@ -10,6 +10,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 from rich.table import Table
 
 from signedstep.experiments.runs import Outcome
+from signedstep.experiments.terminal import terminal
 
 
 class Display:
@@ -18,7 +19,7 @@ class Display:
     def __init__(
         self, expected: Mapping[str, float], console: Console | None = None, tell: Callable[[Any], str] | None = None
     ):
-        self.console, self._tell = console or Console(), tell or told
+        self.console, self._tell = console or terminal(), tell or told
         self._expected, self._spent = expected, 0.0
         self._all = sum(expected.values())
         self._hand: dict[str, str] = {}

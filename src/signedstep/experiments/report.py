@@ -17,17 +17,18 @@ from signedstep.experiments.style import LIGHT, drawn_in
 from signedstep.experiments.tables import table
 
 
-def write(outcomes: Sequence[Outcome], folder: Path, title: str, command: str) -> Path:
+def write(outcomes: Sequence[Outcome], folder: Path, title: str, command: str, comparison: bool = False) -> Path:
     """Write report.html, figures/, tables/ and claims.json into a folder and return the page.
 
     Any subset of runs will do; what is missing is left out or said. `command` is what gives the same report again.
+    A `comparison` of methods on data of one's own has all its digits and speaks of the paper only where it has to.
     """
     stamp = _stamp(outcomes, title, command)
     if _is_written(folder, stamp):
         return folder / "report.html"
     everything = panels(outcomes)
     main = main_panels(everything)
-    tables = [table(main, measure) for measure in MEASURES] if main else []
+    tables = [table(main, measure, exact=comparison) for measure in MEASURES] if main else []
     verdicts = claims(everything, main)
     drawn = _pictures(everything, main, folder / "figures")
     for found in tables:
@@ -37,7 +38,7 @@ def write(outcomes: Sequence[Outcome], folder: Path, title: str, command: str) -
     write_text(folder / "tables" / "table1.csv", exports.to_csv(tables))
     record = {"command": command, "claims": [claim.to_json() for claim in verdicts], "figure 1": _figure1()}
     write_text(folder / "claims.json", json.dumps(_plain(record), indent=2, ensure_ascii=False, allow_nan=False) + "\n")
-    text = page(title, command, stamp, everything, main, verdicts, tables, drawn)
+    text = page(title, command, stamp, everything, main, verdicts, tables, drawn, comparison)
     return write_text(folder / "report.html", text)  # last, so that its stamp vouches for the rest
 
 

@@ -27,6 +27,15 @@ class Network:
         scaled = "" if self.scale == 1 else f"-scale{self.scale:g}"
         return f"{self.hidden}x{self.width}-{self.activation}{plain}{scaled}-{self.loss}"
 
+    @property
+    def text(self) -> str:
+        """The network in words."""
+        layers = f"{self.hidden} hidden layer{'s' * (self.hidden != 1)} of {self.width} {self.activation} units"
+        kind = "half the mean squared error" if self.loss == "mse" else f"{self.loss} loss"
+        bias = "" if self.bias else ", no biases"
+        scale = "" if self.scale == 1 else f", initial weights times {self.scale:g}"
+        return f"{layers}{bias}{scale}, {kind}"
+
 
 @dataclass(frozen=True)
 class Budget:

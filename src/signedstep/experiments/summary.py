@@ -1,23 +1,23 @@
 """The result of a study in a few lines of a terminal."""
 
-import math
 from collections.abc import Iterator, Sequence
 
 from rich.console import Group
 from rich.table import Column, Table
+from rich.text import Text
 
 from signedstep.experiments.panels import label, main_panels, panels
 from signedstep.experiments.runs import Outcome
-from signedstep.experiments.tables import Entry, number, table
+from signedstep.experiments.tables import Entry, table
 from signedstep.experiments.tables import Table as Losses
 
 _ACROSS = 4
 """Data sets side by side in a terminal of 80 columns."""
 
 
-def summary(outcomes: Sequence[Outcome]) -> Group:
-    """Median losses at equal evaluations: of one data set a ranking, of several a table."""
-    losses = table(main_panels(panels(outcomes)), "evals")
+def summary(outcomes: Sequence[Outcome], exact: bool = False) -> Group:
+    """Median losses at equal evaluations, as the page has them: of one data set a ranking, of several a table."""
+    losses = table(main_panels(panels(outcomes)), "evals", exact)
     seeds = len({outcome.run.seed for outcome in outcomes})
     title = f"Training loss after {losses.limits}, median of {seeds} seed{'s' if seeds > 1 else ''}"
     return Group(title, *_ranking(losses)) if len(losses.lines) == 1 else Group(title, *_overview(losses))
@@ -29,7 +29,7 @@ def _overview(losses: Losses) -> Iterator[Table]:
         lines = losses.lines[i : i + _ACROSS]
         shown = Table("", *(Column(line.data, justify="right") for line in lines))
         for column in losses.columns:
-            shown.add_row(label(column), *(_cell(line.entries.get(column)) for line in lines))
+            shown.add_row(label(column), *(_cell(line.entries.get(column), losses) for line in lines))
         yield shown
 
 
@@ -42,23 +42,22 @@ def _ranking(found: Losses) -> tuple[Table, str]:
         shown.add_column(heading, justify="right")
     for column in order:
         entry = line.entries[column]
-        losses = ["DNF", ""] if entry.dnf else [_short(entry.median), f"{_short(entry.low)} to {_short(entry.high)}"]
-        shown.add_row(
-            _named(column, entry), *losses, f"{entry.seconds:.2f}", style="bold" if column == order[0] else ""
-        )
-    best = line.entries[order[0]]
-    return shown, f"Lowest median: {_named(order[0], best)}, {_short(best.median)}."
+        quartiles = f"{found.number(entry.low)} to {found.number(entry.high)}"
+        losses = ["DNF", ""] if entry.dnf else [found.number(entry.median), quartiles]
+        shown.add_row(_named(column, entry), *losses, f"{entry.seconds:.2f}", style="bold" if entry.best else "")
+    best = [_named(column, line.entries[column]) for column in order if line.entries[column].best]
+    lowest = found.number(line.entries[order[0]].median)
+    return (
+        shown,
+        f"Lowest median: {' and '.join(best)}, {lowest}." if best else "No method finished with a finite loss.",
+    )
 
 
-def _short(loss: float) -> str:
-    return f"{loss:.3g}" if math.isfinite(loss) else "diverged"
-
-
-def _cell(entry: Entry | None) -> str:
+def _cell(entry: Entry | None, losses: Losses) -> Text | str:
     if entry is None:
         return ""
-    text = "DNF" if entry.dnf else number(entry.median)
-    return f"[bold]{text}[/bold]" if entry.best else text
+    text = "DNF" if entry.dnf else losses.number(entry.median)
+    return Text(text, style="bold" if entry.best else "")
 
 
 def _named(column: str, entry: Entry) -> str:

@@ -9,7 +9,7 @@ from signedstep.experiments.panels import MEASURE_NAMES, Measure, Panel, complet
 from signedstep.experiments.stats import median, quantile
 
 DIGITS = 3
-"""Decimals of a printed loss; what is equal after rounding is a tie."""
+"""Decimals of a loss beside the paper's, which has as many; or significant digits where a table is exact."""
 
 
 @dataclass(frozen=True)
@@ -57,6 +57,17 @@ class Table:
     measure: Measure
     columns: list[str]
     lines: list[Line]
+    exact: bool = False
+    """Whether losses have significant digits and only equal ones are a tie; else decimals, and a tie by those."""
+
+    @property
+    def beside_paper(self) -> bool:
+        """Whether any cell has a value of the paper's."""
+        return any(entry.printed is not None for line in self.lines for entry in line.entries.values())
+
+    def number(self, value: float) -> str:
+        """A loss as it is printed."""
+        return number(value, self.exact)
 
     @property
     def limits(self) -> str:
@@ -66,19 +77,20 @@ class Table:
         return f"{span} {MEASURE_NAMES[self.measure]}"
 
 
-def table(chosen: Sequence[Panel], measure: Measure) -> Table:
+def table(chosen: Sequence[Panel], measure: Measure, exact: bool = False) -> Table:
     """The table of these panels, one row each."""
     columns = shared_columns(chosen)
-    return Table(measure, columns, [line(panel, columns, measure) for panel in chosen])
+    return Table(measure, columns, [line(panel, columns, measure, exact) for panel in chosen], exact)
 
 
-def line(panel: Panel, columns: Sequence[str], measure: Measure) -> Line:
+def line(panel: Panel, columns: Sequence[str], measure: Measure, exact: bool = False) -> Line:
     limit = panel.limit(measure, columns)
     found = {column: entry(panel, column, measure, limit) for column in columns}
     entries = {column: value for column, value in found.items() if value is not None}
-    lowest = min((rounded(e.median) for e in entries.values() if not e.dnf), default=math.inf)
+    compared = {column: e.median if exact else round(e.median, DIGITS) for column, e in entries.items()}
+    lowest = min((compared[column] for column, e in entries.items() if not e.dnf), default=math.inf)
     for column, e in entries.items():
-        best = not e.dnf and math.isfinite(lowest) and rounded(e.median) == lowest
+        best = not e.dnf and math.isfinite(lowest) and compared[column] == lowest
         entries[column] = replace(e, best=best)
     return Line(panel.data, limit, entries)
 
@@ -104,21 +116,19 @@ def entry(panel: Panel, column: str, measure: Measure, limit: int) -> Entry | No
     )
 
 
-def rounded(value: float) -> float:
-    return round(value, DIGITS)
-
-
-def number(value: float) -> str:
+def number(value: float, exact: bool = False) -> str:
     """A loss as it is printed."""
-    return f"{value:.{DIGITS}f}" if math.isfinite(value) else "diverged"
+    if not math.isfinite(value):
+        return "diverged"
+    return f"{value:.{DIGITS}g}" if exact else f"{value:.{DIGITS}f}"
 
 
-def spread(entry: Entry) -> str:
+def spread(entry: Entry, exact: bool = False) -> str:
     """The quartiles as they are printed, or nothing if they say nothing."""
     if entry.seeds < 2 or not math.isfinite(entry.median):
         return ""
-    high = number(entry.high) if math.isfinite(entry.high) else "∞"
-    return f"{number(entry.low)}–{high}"  # noqa: RUF001
+    high = number(entry.high, exact) if math.isfinite(entry.high) else "∞"
+    return f"{number(entry.low, exact)}–{high}"  # noqa: RUF001
 
 
 def printed(entry: Entry) -> str:

@@ -12,6 +12,11 @@ ADAM = "adam-best"
 BySeed = dict[int, BenchOutcome]
 
 
+def column(solver: str) -> str:
+    """The column in which the runs of a solver are shown."""
+    return ADAM if solver.startswith("adam-") else solver
+
+
 @dataclass(frozen=True)
 class Results:
     """What every solver made of every problem."""
@@ -64,7 +69,7 @@ def start(by_solver: dict[str, BySeed]) -> float:
 
 
 def _with_best_adam(by_solver: dict[str, BySeed]) -> dict[str, BySeed]:
-    rates = {name: runs for name, runs in by_solver.items() if name.startswith("adam-")}
+    rates = {name: runs for name, runs in by_solver.items() if column(name) == ADAM}
     others = {name: runs for name, runs in by_solver.items() if name not in rates}
     if not rates:
         return others

@@ -3,23 +3,13 @@
 import argparse
 import math
 import warnings
-from collections.abc import Sequence
 from pathlib import Path
 
-from signedstep.experiments.bench.problems import (
-    FAMILIES,
-    HALVES,
-    TRAINING,
-    BenchProblem,
-    chosen,
-    package_missing,
-    unavailable,
-)
+from signedstep.experiments.bench.problems import FAMILIES, HALVES, TRAINING
 from signedstep.experiments.bench.runs import BenchOutcome, BenchRun
-from signedstep.experiments.bench.solvers import DEFAULT, PEERS, missing, solver
-from signedstep.experiments.commands.common import INTERRUPTED, complain, count, place_of, positive
-
-BRINGS = "pip install 'signedstep\\[bench]' brings it"
+from signedstep.experiments.bench.solvers import DEFAULT, PEERS
+from signedstep.experiments.commands.asked import first_of, problems_of, runs_of, solvers_of, tell_missing
+from signedstep.experiments.commands.common import INTERRUPTED, complain, count, place_of, positive, unusable
 
 WIDTH = 180
 
@@ -51,71 +41,31 @@ def add(commands) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    from rich.console import Console
+    from signedstep.experiments.terminal import terminal
 
-    place, console = place_of(arguments), Console()
+    place, console = place_of(arguments), terminal()
     if not console.is_terminal:
-        console = Console(width=WIDTH)  # tables in files need not fit a screen
+        console = terminal(width=WIDTH)  # tables in files need not fit a screen
+
+    def say(text: str) -> None:
+        console.print(text, highlight=False)
+
     try:
-        problems = _problems(arguments)
-        solvers = [solver(name) for name in _listed(arguments.solvers)]
+        solvers = solvers_of(arguments)
+        first = first_of(arguments, solvers)
+        problems = problems_of(arguments, place, say)
     except ValueError as error:
         return complain(error)
-    for family in dict.fromkeys(problem.family for problem in problems):
-        if package := package_missing(family):
-            console.print(f"{family} is left out: it needs {package}; {BRINGS}.", highlight=False)
-            problems = [problem for problem in problems if problem.family != family]
-    absent = unavailable(problems, place)
-    if absent:
-        sets = sorted({str(problem.data) for problem in absent})
-        console.print(f"{len(absent)} problems are left out: their data sets {', '.join(sets)} are not here "
-                      "(`signedstep data fetch NAME` gets a set).", highlight=False)  # fmt: skip
-    for found in solvers:
-        if package := missing(found):
-            console.print(f"{found.name} is not tried: it needs {package}; {BRINGS}.", highlight=False)
-    runs = _runs(arguments, [problem for problem in problems if problem not in absent], [s.name for s in solvers])
-    if not runs:
-        return complain("no problem is left")
+    if wrong := unusable(arguments.results, arguments.results):
+        return complain(wrong)
+    tell_missing(solvers, say)
     try:
-        return _carry_out(arguments, runs, solvers[0].name, console)
+        return _carry_out(arguments, runs_of(arguments, problems, solvers), first, console)
     except ConnectionError as error:
         return complain(error)
     except KeyboardInterrupt:
         console.print("Interrupted. Finished runs are kept; the same command goes on from there.")
         return INTERRUPTED
-
-
-def _listed(words: Sequence[str]) -> list[str]:
-    return list(dict.fromkeys(words))
-
-
-def _problems(arguments: argparse.Namespace) -> list[BenchProblem]:
-    families = arguments.family.split(",")
-    for name in families:
-        if name not in FAMILIES:
-            raise ValueError(f"--family must be names of {', '.join(FAMILIES)}, got {name!r}")
-    found = chosen(families, arguments.half)
-    return [problem for problem in found if not arguments.only or arguments.only in problem.name]
-
-
-def _runs(arguments: argparse.Namespace, problems: Sequence[BenchProblem], solvers: Sequence[str]) -> list[BenchRun]:
-    from signedstep.experiments.bench.execute import fingerprint
-
-    return [
-        BenchRun(
-            problem=problem.name,
-            solver=name,
-            seed=seed,
-            evals=arguments.budget or FAMILIES[problem.family].evals,
-            seconds=arguments.time_limit,
-            memory=arguments.memory or FAMILIES[problem.family].memory,
-            dtype=arguments.dtype,
-            code=fingerprint(problem.family, name),
-        )
-        for problem in problems
-        for name in solvers
-        for seed in range(arguments.seeds if problem.seeded else 1)
-    ]
 
 
 def _carry_out(arguments: argparse.Namespace, runs: list[BenchRun], first: str, console) -> int:
@@ -131,7 +81,6 @@ def _carry_out(arguments: argparse.Namespace, runs: list[BenchRun], first: str, 
         # code changes all the time while a method is developed: what is run again is counted, not listed
         warnings.filterwarnings("ignore", message=".*is of another budget or network", category=UserWarning)
         outcomes = outcomes_of(runs, store, backend, place_of(arguments), expected_seconds, console, _told)
-    first = arguments.first or first
     show(outcomes, first, arguments.details, console)
     if arguments.report:
         page = write(outcomes, first, arguments.results / "report", arguments.command_line)

@@ -2,7 +2,9 @@
 
 import argparse
 import sys
+import tempfile
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 from signedstep.experiments.models import ACTIVATIONS, LOSSES
@@ -56,34 +58,53 @@ def carry_out(
     title: str,
     place: Place,
     shapes: Mapping[str, tuple[int, int]],
+    comparison: bool = False,
 ) -> int:
     """Run what is missing, write the report, print a summary and where the report is; the exit status."""
-    from rich.console import Console
-
     from signedstep.experiments.estimates import expected_seconds
     from signedstep.experiments.report import write
     from signedstep.experiments.schedule import here, on_dask
     from signedstep.experiments.session import outcomes_of
     from signedstep.experiments.store import Store
     from signedstep.experiments.summary import summary
+    from signedstep.experiments.terminal import terminal
     from signedstep.experiments.training import BadStartError
 
-    console = Console()
+    console = terminal()
+    if wrong := unusable(arguments.results, folder):
+        return complain(wrong)
     try:
         backend = on_dask(arguments.dask) if arguments.dask else here(arguments.jobs)
         store: Store[Outcome] = Store(folder / "runs")
         outcomes = outcomes_of(
             runs, store, backend, place, lambda run: expected_seconds(run, *shapes[run.data]), console
         )
-        page = write(outcomes, folder / "report", title, arguments.command_line)
+        page = write(outcomes, folder / "report", title, arguments.command_line, comparison)
     except (BadStartError, ConnectionError) as error:
         return complain(error)
     except KeyboardInterrupt:
         console.print("Interrupted. Finished runs are kept; the same command goes on from there.")
         return INTERRUPTED
-    console.print(summary(outcomes))
+    console.print(summary(outcomes, exact=comparison))
     console.print(f"Report: {page}", soft_wrap=True, highlight=False)
     return 0
+
+
+def unusable(results: Path, folder: Path) -> str | None:
+    """Why runs and a report cannot be written into a folder below `--results`; trying leaves nothing behind."""
+    for below in (folder / "runs", folder / "report"):
+        made: list[Path] = []
+        try:
+            made += [path for path in (below, *below.parents) if not path.exists()]
+            below.mkdir(parents=True, exist_ok=True)
+            tempfile.TemporaryFile(dir=below).close()
+        except OSError as error:
+            return f"--results must be a folder that can be written, got {str(results)!r} ({below}: {error.strerror})"
+        finally:
+            for path in made:
+                with suppress(OSError):  # not made, or no longer empty
+                    path.rmdir()
+    return None
 
 
 def complain(error: Exception | str) -> int:

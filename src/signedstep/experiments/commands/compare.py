@@ -40,7 +40,8 @@ def run(arguments: argparse.Namespace) -> int:
         name, folder, place = _own(Path(arguments.data), arguments.label)
     runs = grid((name,), network, solvers, arguments.seeds, budget_of(arguments))
     title = f"Which optimizer suits {name}?"
-    return carry_out(arguments, runs, arguments.results / "compare" / folder, title, place, {name: (rows, features)})
+    results = arguments.results / "compare" / folder
+    return carry_out(arguments, runs, results, title, place, {name: (rows, features)}, comparison=True)
 
 
 def _suitable(n: int) -> list[str]:

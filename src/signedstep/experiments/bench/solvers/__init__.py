@@ -5,6 +5,7 @@ from importlib.util import find_spec
 from signedstep.experiments.bench.solvers import jax_peers, scipy_peers, torch_peers, torchmin_peers, torchzero_peers
 from signedstep.experiments.bench.solvers.base import BenchSolver, Ended
 from signedstep.experiments.bench.solvers.ours import ours
+from signedstep.methods import full_name
 
 __all__ = ["DEFAULT", "PEERS", "BenchSolver", "Ended", "missing", "solver"]
 
@@ -15,7 +16,13 @@ DEFAULT = ("auto", "torch-lbfgs", "scipy-lbfgsb", "scipy-bfgs")
 
 def solver(name: str) -> BenchSolver:
     """A peer or one of our methods by its name."""
-    return PEERS[name] if name in PEERS else ours(name)
+    if name in PEERS:
+        return PEERS[name]
+    try:
+        full_name(name.partition(":")[0])
+    except ValueError as error:
+        raise ValueError(f"{error}; or a peer of {', '.join(PEERS)}") from None
+    return ours(name)
 
 
 def missing(found: BenchSolver) -> str | None:

@@ -5,27 +5,42 @@ The fields of `Mixing` count as options too: `"mix:eta=4,flips=((0.3,1e-3),)"`.
 
 import ast
 import math
+from collections import Counter
+from contextlib import suppress
 from dataclasses import fields
-from functools import partial
+from functools import cache, partial
 from typing import Any
 
+import torch
+
 import signedstep
+from signedstep.catalogue import CURVATURES
 from signedstep.curvature import Mixing
-from signedstep.experiments.bench.meter import Meter
+from signedstep.engine import Tolerances
+from signedstep.experiments.bench.meter import BudgetSpent, Meter, Objective
 from signedstep.experiments.bench.solvers.base import BenchSolver, Ended
-from signedstep.methods import full_name, needs_hessian
+from signedstep.experiments.bench.solvers.effects import shaping
+from signedstep.methods import full_name, needs_hessian, needs_parts, needs_products
 
 DENSE = ("bfgs", "sr1", "ssbfgs", "ssbroyden")
+_MIXING = tuple(f.name for f in fields(Mixing))
+_TRIAL = 4
+"""Evaluations of a trial."""
 
 
+@cache
 def ours(name: str) -> BenchSolver:
-    """The solver of a name; a ValueError if there is no such method, or if it needs more than gradients."""
+    """The solver of a name; a ValueError if there is no such method, or if it would fail in every run."""
     method, _, given = name.partition(":")
     full = full_name(method)
-    if needs_hessian(full):
-        raise ValueError(f"{method!r} needs the exact Hessian, which this benchmark does not offer")
-    options = _options(given)
-    return BenchSolver(
+    if lacking := _lacking(full):
+        offered = [model for model in CURVATURES if not _lacking(model)]
+        raise ValueError(
+            f"{method!r} needs {lacking}, which this benchmark does not offer; "
+            f"it offers values and gradients, for {', '.join(offered)}"
+        )
+    options = _options(full, given)
+    found = BenchSolver(
         name=name,
         label=name,
         text=f"signedstep.minimize, method {method!r}" + (f" with {given}" if given else ""),
@@ -33,9 +48,20 @@ def ours(name: str) -> BenchSolver:
         dense=full.partition("/")[0] in DENSE or full.endswith("dense"),
         ours=True,
     )
+    _try(found)
+    return found
 
 
-def _options(given: str) -> dict[str, Any]:
+def _lacking(full: str) -> str:
+    """What a method needs beside values and gradients."""
+    return (
+        needs_parts(full)
+        or ("the exact Hessian" if needs_hessian(full) else "")
+        or ("products with the Hessian" if needs_products(full) else "")
+    )
+
+
+def _options(full: str, given: str) -> dict[str, Any]:
     """The options of a name, written as the arguments of a call; what is no number, tuple or truth is a word."""
     try:
         call = ast.parse(f"options({given})", mode="eval").body
@@ -43,9 +69,30 @@ def _options(given: str) -> dict[str, Any]:
         call = None
     if not isinstance(call, ast.Call) or call.args or any(word.arg is None for word in call.keywords):
         raise ValueError(f"options of a method are written as name=value,name=value, got {given!r}")
-    options = {word.arg: _value(word.value) for word in call.keywords if word.arg}
-    mixing = {f.name: options.pop(f.name) for f in fields(Mixing) if f.name in options}
-    return {**options, "mixing": Mixing(**mixing)} if mixing else options
+    names = Counter(str(word.arg) for word in call.keywords)
+    accepted = _accepted(full)
+    for option, times in names.items():
+        if option not in accepted:
+            raise ValueError(f"options of {full!r} are {', '.join(accepted)}, got {option!r}")
+        if times > 1:
+            raise ValueError(f"the option {option!r} must be given once, got {given!r}")
+    options = {str(word.arg): _value(word.value) for word in call.keywords}
+    mixing = {option: options.pop(option) for option in _MIXING if option in options}
+    return {**options, "mixing": _mixing(mixing)} if mixing else options
+
+
+def _accepted(full: str) -> list[str]:
+    """The options that a method may be given; those that it would not look at are none of them."""
+    shapes = [name for name in shaping(full) if name != "mixing"]
+    tests = [f.name for f in fields(Tolerances)]
+    return [*shapes, *tests, *(_MIXING if "mixing" in shaping(full) else ())]
+
+
+def _mixing(options: dict[str, Any]) -> Mixing:
+    try:
+        return Mixing(**options)
+    except TypeError as error:
+        raise ValueError(f"{', '.join(f'{name}={value!r}' for name, value in options.items())}: {error}") from None
 
 
 def _value(node: ast.expr) -> Any:
@@ -53,6 +100,16 @@ def _value(node: ast.expr) -> Any:
         return ast.literal_eval(node)
     except ValueError:
         return ast.unparse(node).replace(" ", "")
+
+
+def _try(found: BenchSolver) -> None:
+    """Complain now, once, of values that would end every run: minimise a bowl for a few evaluations."""
+    bowl = Objective(lambda x: (0.5 * float(x @ x), x.clone()), torch.ones(2, dtype=torch.float64))
+    try:
+        with suppress(BudgetSpent):
+            found.solve(Meter(bowl, _TRIAL), 5)
+    except (ValueError, TypeError) as error:
+        raise ValueError(str(error)) from error
 
 
 def _solve(method: str, options: dict[str, Any], meter: Meter, memory: int) -> Ended:
