@@ -381,3 +381,46 @@ def test_gauss_newton_takes_losses_that_are_no_likelihood():
         ModuleLoss(model, nn.HuberLoss(), data), method="gauss-newton", options={"maxiter": 10}
     )
     assert result.fun < 0.9 * result.history.f0
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize("how", sorted({*globalizations("kfac")} - {"damp-dense"}))  # which sees numbers only
+def test_kfac_does_not_walk_where_the_softmax_is_flat(how, dtype):
+    """A number added to all outputs changes nothing: there the gradient is rounding, and no curvature holds it."""
+    for seed in range(4):
+        torch.manual_seed(seed)
+        X, y, net = torch.randn(10, 2, dtype=dtype), torch.randint(3, (10,)), nn.Linear(2, 3, dtype=dtype)
+        loss = ModuleLoss(net, nn.CrossEntropyLoss(label_smoothing=0.1), (X, y))
+        start = loss.x0
+        best = signedstep.minimize(loss, start, method="gauss-newton")
+        found = signedstep.minimize(loss, start, method=f"kfac/{how}", options={"maxiter": 150})
+        assert found.x.abs().max() < 10
+        assert found.fun <= best.fun + 1e-3
+
+
+@pytest.mark.parametrize("wrap", [np.asarray, scipy.sparse.csr_array, aslinearoperator])
+def test_a_jacobian_of_the_wrong_shape_is_refused(wrap):
+    residuals = LeastSquares(lambda x: np.arange(3) * x[0] + x[1], jac=lambda x: wrap(np.ones((2, 3))))
+    with pytest.raises(ValueError, match=r"shape \(3, 2\), a row for each residual, got \(2, 3\)"):
+        signedstep.minimize(residuals, np.ones(2))
+
+
+def test_jacobians_may_have_the_shape_of_x_or_no_second_axis():
+    flat = signedstep.minimize(LeastSquares(lambda x: 3 * x - 1, jac=lambda x: np.full(1, 3.0)), np.ones(1))
+    shaped = signedstep.minimize(
+        LeastSquares(lambda x: 3 * x.reshape(-1) - 1, jac=lambda x: 3 * np.eye(4).reshape(4, 2, 2)), np.ones((2, 2))
+    )
+    assert flat.success
+    assert shaped.success
+    np.testing.assert_allclose(shaped.x, 1 / 3)
+
+
+@pytest.mark.parametrize("jac", [None, lambda x: np.diag([1.0, 2.0])])
+def test_residuals_may_write_into_their_argument(jac):
+    def residuals(x):
+        x -= 1
+        return x * np.array([1.0, 2.0])
+
+    result = signedstep.minimize(LeastSquares(residuals, jac), np.array([3.0, 4.0]), method="gauss-newton")
+    assert result.success
+    np.testing.assert_allclose(result.x, 1, atol=1e-5)

@@ -409,3 +409,11 @@ def test_after_a_failure_the_gradient_is_tried():
         f = engine.at.f
         assert parts.curvature.learned
     assert evaluated(fun, engine.at.x).f == f
+
+
+def test_a_difference_beyond_the_domain_is_no_crash():
+    def fun(x):
+        return x[0] - 1e-10 * math.log(x[0]), np.array([1 - 1e-10 / x[0]])
+
+    result = signedstep.minimize(fun, [1.0], jac=True, method="newton-cg")
+    assert 0 < result.fun < 1e-6

@@ -120,3 +120,16 @@ def test_newton_converges_quadratically():
     result = signedstep.minimize(rosenbrock, START, method="newton", jac=rosenbrock_gradient, hess=rosenbrock_hessian)
     last = result.history.grad_norm[-3:]
     assert last[2] < 10 * last[1] ** 2 + 1e-12
+
+
+@pytest.mark.parametrize("shape", [(1, 4), (4,), (2, 1)])
+def test_a_hessian_of_the_wrong_shape_is_refused(shape):
+    for x0, given in ((np.ones(2), np.ones(shape)), (torch.ones(2).double(), torch.ones(shape))):
+        with pytest.raises(ValueError, match=r"must have the shape \(2, 2\)"):
+            signedstep.minimize(
+                lambda x: (x**2).sum(),
+                x0,
+                jac=lambda x: 2 * x,
+                hess=lambda x, given=given: given,
+                method="newton",
+            )

@@ -84,3 +84,34 @@ def test_a_fit_is_not_stopped_by_the_noise_of_its_sum(method):
 
     result = minimize(fun, np.array([500.0, 1e-4]), jac=True, method=method, options={"maxfun": 300, "gtol": 0})
     assert result.fun == pytest.approx(7.5464681533e-02, rel=1e-6)
+
+
+def test_a_difference_that_slopes_predict_to_be_large_shows_no_noise():
+    """As between two crests of a wave, where slopes are alike and f is too."""
+    noise = Noise(1.0, 8 * 2.0**-23)
+    before = noise.level
+    assert noise.change(1.0005, -5.0, -5.0) == (pytest.approx(5e-4), False)
+    assert noise.level == before
+    assert noise.change(1.9, -1.0, -0.5) == (pytest.approx(0.9), False)
+
+
+@given(
+    f0=st.floats(0.1, 1e6),
+    steps=st.lists(st.tuples(st.floats(-1, 1), st.floats(-1, 1), st.floats(-1, 1)), min_size=1, max_size=5),
+)
+def test_the_noise_is_never_more_than_the_root_of_rounding(f0, steps):
+    noise = Noise(f0, 8 * EPS)
+    for change, start, end in steps:
+        noise.change(f0 + change * f0 * 1e-7, start * f0 * 1e-7, end * f0 * 1e-7)
+    assert noise.level <= math.sqrt(8 * EPS) * f0
+
+
+@pytest.mark.parametrize("method", ["auto", "lbfgs", "lsr1", "bfgs", "gd"])
+def test_no_wave_is_taken_for_noise(method):
+    def wave(x):
+        return 1.5 + np.sin(2 * np.pi * x).sum(), 2 * np.pi * np.cos(2 * np.pi * x)
+
+    result = minimize(wave, np.array([0.6]), jac=True, method=method)
+    assert result.success
+    assert (np.diff([result.history.f0, *result.history.f]) < 1e-12).all()
+    assert result.fun == pytest.approx(0.5)

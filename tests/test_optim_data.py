@@ -208,3 +208,31 @@ def test_a_step_that_changes_nothing_learns_nothing():
         assert torch.equal(before[0], p)
     assert optimizer.status is signedstep.Status.GRADIENT
     assert (optimizer.n_evals, len(optimizer.history)) == (2, 0)
+
+
+@pytest.mark.parametrize("make", [signedstep.Mix, signedstep.LSR1])
+def test_a_small_rate_does_not_compound(make):
+    """lr shortens the first trial of each step, not that of the step before once more."""
+    d = torch.logspace(0, 2, 50, dtype=torch.float64)
+    p = torch.ones(50, dtype=torch.float64, requires_grad=True)
+    optimizer = make([p], lr=0.1, max_iter=25, max_eval=999, tolerance_change=0, tolerance_grad=0)
+    first = (0.5 * (d * p * p).sum()).item()
+    last = optimizer.step(lambda: 0.5 * (d * p * p).sum())
+    assert last < 0.1 * first
+    assert min(optimizer.history.alpha[1:6]) > 0.05
+
+
+def test_aux_is_that_of_the_newest_call_even_where_nothing_moved():
+    p = torch.zeros(2, requires_grad=True)
+    optimizer = signedstep.LBFGS([p])
+    for aux in ("first", "second"):
+        optimizer.step(lambda aux=aux: ((p**2).sum(), aux))
+        assert optimizer.aux == aux
+
+
+@every_class
+def test_a_loss_that_no_parameter_is_in_is_a_mistake(make):
+    other = torch.ones(2, requires_grad=True)
+    optimizer = make([torch.ones(2, requires_grad=True)])
+    with pytest.raises(RuntimeError, match="depends on none of the parameters"):
+        optimizer.step(lambda: (other**2).sum())

@@ -258,3 +258,20 @@ def test_schedulers_and_tensor_rates_are_saved_with_the_groups():
 
 def test_the_repr_shows_the_options():
     assert "method: lsr1" in repr(signedstep.LSR1([leaf(1.0)]))
+
+
+def test_a_checkpoint_of_pairs_that_are_no_use_in_another_precision_goes_on():
+    """What float64 tells apart may be rounding in float32."""
+    d = torch.tensor([1.0, 1.001, 5.0], dtype=torch.float64)
+
+    def loss(p):
+        return lambda: 0.5 * (d * p.double() ** 2).sum() + 0.01 * (p.double() ** 4).sum()
+
+    p = torch.ones(3, dtype=torch.float64, requires_grad=True)
+    optimizer = signedstep.LSR1([p], max_iter=5)
+    optimizer.step(loss(p))
+    q = p.detach().float().requires_grad_()
+    again = signedstep.LSR1([q], max_iter=5)
+    again.load_state_dict(optimizer.state_dict())
+    before = loss(q)().item()
+    assert again.step(loss(q)) < before

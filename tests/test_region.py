@@ -244,3 +244,28 @@ def test_a_refused_trial_that_was_met_leaves_the_old_gradient_known(method, dtyp
         exact = torch.linalg.solve(B.matrix(), at.g.double())
         p = seen.lift(-seen.c / seen.w).double()
         assert torch.linalg.norm(p + exact) <= 1000 * torch.finfo(dtype).eps * torch.linalg.norm(exact)
+
+
+@pytest.mark.parametrize("how", REGIONS)
+@pytest.mark.parametrize("model", ["lbfgs", "lsr1", "sr1"])
+def test_far_from_the_origin_the_first_step_is_long_enough_to_be_seen(model, how):
+    result = signedstep.minimize(
+        lambda x: (0.5 * (x - 6e6) ** 2).sum(), torch.tensor([2e6, 4e6]), method=f"{model}/{how}", options={"gtol": 2e3}
+    )
+    assert result.success
+
+
+def test_a_step_of_some_units_in_the_last_place_is_tried():
+    start = torch.tensor([100.0, 100.0])
+    result = signedstep.minimize(
+        lambda x: (50 * (x - 100.00005) ** 2).sum(), start, method="newton/trust", options={"gtol": 1e-3}
+    )
+    assert result.success
+    assert not torch.equal(result.x, start)
+
+
+def test_a_step_whose_cube_overflows():
+    result = signedstep.minimize(
+        lambda x: (0.5e-50 * x * x).sum(), torch.tensor([1e105, 2e105], dtype=torch.float64), method="newton/cubic"
+    )
+    assert math.isfinite(result.fun)

@@ -204,3 +204,9 @@ def test_a_scaling_that_overflows_is_left_out(bad):
 
     points = path(convex(5), 5, 6)
     assert relative(taught(Overflown(GAMMA), points).H, taught(BFGS(GAMMA), points).H) < 1e-12
+
+
+def test_theta_at_its_lower_bound_leaves_sigma_positive():
+    """1 + a theta rounds to zero there; it is rho."""
+    result = signedstep.minimize(lambda x: x[0] - 2 * x[1] + 3 * x[2], [0.0, 0.0, 0.0], method="ssbroyden")
+    assert result.status is signedstep.Status.UNBOUNDED

@@ -69,3 +69,13 @@ def test_a_step_beyond_the_precision_is_the_longest_there_is(t):
     """Where gradients underflow, steps may be longer than float32 can say."""
     x, p = torch.zeros(2), torch.tensor([1e-40, 0.0])
     assert Space().moved(x, p, t).tolist() == pytest.approx([math.copysign(3.4e-2, t), 0.0], rel=1e-2)
+
+
+@pytest.mark.parametrize("n", [5, 30_000])
+@pytest.mark.parametrize("size", [1e-25, 1e25])
+def test_products_outside_the_range_of_float32(n, size):
+    """A row and a vector in a range that their products leave; those of another vector in the same call stay right."""
+    A, b = torch.rand(3, n) * size, torch.rand(n)
+    found = Space().inner(A, [b, b * size])
+    exact = A.double() @ torch.stack([b, b * size], 1).double()
+    np.testing.assert_allclose(found, exact.numpy(), rtol=1e-4)
