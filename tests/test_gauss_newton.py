@@ -189,7 +189,7 @@ def dense_fisher(model: nn.Module, loss_func: nn.Module, data: list) -> Tensor:
 
 def objective_of(model: nn.Module, loss_func: nn.Module, data: list) -> tuple[ClosureObjective, Point]:
     loss = ModuleLoss(model, loss_func, data)
-    objective = loss.bind((), (), True)
+    objective = loss.bind((), tuple(loss.x0.shape), True)
     return objective, objective(loss.x0)
 
 
@@ -424,3 +424,13 @@ def test_residuals_may_write_into_their_argument(jac):
     result = signedstep.minimize(LeastSquares(residuals, jac), np.array([3.0, 4.0]), method="gauss-newton")
     assert result.success
     np.testing.assert_allclose(result.x, 1, atol=1e-5)
+
+
+def test_modules_and_starts_of_the_wrong_kind():
+    X, y = torch.randn(4, 2), torch.randn(4, 1)
+    with pytest.raises(TypeError, match=r"model must be a torch.nn.Module, got 3"):
+        ModuleLoss(3, nn.MSELoss(), (X, y))  # type: ignore[arg-type]
+    loss = ModuleLoss(nn.Linear(2, 1), nn.MSELoss(), (X, y))
+    for x0 in (torch.zeros(5), np.zeros(3)):
+        with pytest.raises(ValueError, match="a tensor of its 3 parameters"):
+            signedstep.minimize(loss, x0)

@@ -1,6 +1,7 @@
 """`minimize` from outside: SciPy's habits, names and options."""
 
 import copy
+import inspect
 import math
 import pickle
 from typing import Any
@@ -444,3 +445,43 @@ def test_a_result_is_scipys_result_and_can_be_pickled():
         assert_same_run(result, twin)
         assert twin.status is result.status
     assert all(key in repr(result) for key in expected)
+
+
+def test_scipys_places_of_arguments():
+    """bounds and constraints have theirs, and are refused unless they are empty."""
+    ours, theirs = (list(inspect.signature(f).parameters) for f in (minimize, scipy.optimize.minimize))
+    assert ours == theirs
+    assert minimize(bowl, START, bounds=None, constraints=()).success
+    with pytest.raises(ValueError, match="without bounds and constraints"):
+        minimize(bowl, START, bounds=[(0, 1)])
+    with pytest.raises(ValueError, match="without bounds and constraints"):
+        minimize(bowl, START, constraints={"type": "eq", "fun": bowl})
+
+
+@pytest.mark.parametrize("options", [[1], "gtol", 3])
+def test_options_that_are_no_dict(options):
+    with pytest.raises(TypeError, match="options must be a dict"):
+        minimize(bowl, START, options=options)
+
+
+@pytest.mark.parametrize("value", ["1", [None], {"loss": 1}, object()])
+def test_values_that_are_no_numbers(value):
+    with pytest.raises(TypeError, match="must return a scalar"):
+        minimize(lambda x: value, START, jac=bowl_gradient)
+
+
+@pytest.mark.parametrize("start", [np.ones(2), torch.ones(2)], ids=type)
+def test_complex_gradients_are_refused(start):
+    with pytest.raises(TypeError, match="the gradient must be real"):
+        minimize(lambda x: (x**2).sum(), start, jac=lambda x: 2j * x)
+
+
+def test_differences_for_a_start_in_float32_are_made_in_float64():
+    result = minimize(lambda x: (x**2).sum(), np.array([1, 2, 3, 4], np.float32))
+    assert result.success
+    assert result.x.dtype == np.float32
+    assert result.nfev < 100
+
+
+def test_auto_takes_a_globalization():
+    assert minimize(bowl, START, method="auto/flip").success

@@ -15,6 +15,7 @@ from conftest import convex, indefinite, path
 from signedstep import spectrum as rules
 from signedstep.curvature import LSR1, Gamma, Mix, Mixing
 from signedstep.curvature.compact import diagonalise, invert, pencil
+from signedstep.curvature.experts import Flipped
 from signedstep.methods import build
 from signedstep.objective import Point
 from signedstep.space import Space
@@ -218,7 +219,7 @@ def test_the_pencil_is_the_eigendecomposition(k, seed, gamma):
     random = np.random.default_rng(seed)
     Psi, M = random.standard_normal((12, k)), random.standard_normal((k, k))
     M = M + M.T + 3 * np.diag(np.sign(random.standard_normal(k)))
-    w, V = pencil(gamma, Psi.T @ Psi, M, np.zeros(k))
+    w, V = pencil(gamma, Psi.T @ Psi, M, np.zeros(k), len(Psi))
     B = gamma * np.eye(12) + Psi @ np.linalg.inv(M) @ Psi.T
     vectors = Psi @ V
     assert np.abs(vectors.T @ vectors - np.eye(k)).max() < 1e-8
@@ -228,7 +229,7 @@ def test_the_pencil_is_the_eigendecomposition(k, seed, gamma):
 
 def test_a_singular_m_is_an_infinite_eigenvalue():
     with np.errstate(divide="ignore"):
-        w, V = pencil(1.0, np.eye(2), np.diag([0.5, 0.0]), np.zeros(2))
+        w, V = pencil(1.0, np.eye(2), np.diag([0.5, 0.0]), np.zeros(2), 2)
     assert sorted(np.abs(w)) == [3.0, np.inf]
     assert np.abs(V).max() == 1
 
@@ -288,3 +289,30 @@ def test_small_problems_keep_more_pairs_unless_told_otherwise(n, options, kept):
     model.start(lambda x: Point(x, 0.0, x), Point(x, 0.0, x))
     assert isinstance(model, Mix)
     assert model.pairs.m == kept
+
+
+def test_eigenvectors_are_orthonormal_with_more_pairs_than_unknowns():
+    """Where rounding makes Psi'Psi look regular although it cannot be."""
+    learn, seen = Flipped.learn, []
+
+    def watched(self, grams):
+        learn(self, grams)
+        SS, lower, upper, YY = grams
+        PsiPsi = YY - self.gamma * (lower + upper - self.gamma * SS)
+        seen.append(np.abs(self.V.T @ PsiPsi @ self.V - np.eye(self.V.shape[1])).max())
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Flipped, "learn", watched)
+        for n in (2, 3, 5, 8, 20):
+            A = torch.randn(n, n, generator=torch.Generator().manual_seed(n), dtype=torch.float64)
+            wavy = lambda x, A=A: torch.log(1 + (A @ x) ** 2).sum() + 0.3 * torch.cos(x).sum() + 0.01 * (x**4).sum()  # noqa: E731
+            for start in (1.0, 2.0, 3.0):
+                x0 = torch.linspace(-start, start, n, dtype=torch.float64)
+                signedstep.minimize(wavy, x0, method="mix", options={"gtol": 1e-10, "maxiter": 100})
+    assert len(seen) > 200
+    assert max(seen) < 1e-6
+
+
+def test_what_mixing_must_be_is_said():
+    with pytest.raises(TypeError, match=r"mixing must be a signedstep.curvature.Mixing, got 3"):
+        signedstep.minimize(lambda x: (x**2).sum(), [1.0], options={"mixing": 3})

@@ -314,3 +314,27 @@ def test_weight_decay_and_clipping_live_in_the_closure(clip):
     size = sum(p.square().sum().item() for p in net.parameters())
     assert optimizer.step(closure) < before
     assert sum(p.square().sum().item() for p in net.parameters()) < size
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        ({"parallel": True}, "parallel must be a signedstep.distributed.Parallel, got True"),
+        ({"maximize": "yes"}, "maximize must be True or False, got 'yes'"),
+        ({"reuse": 1}, "reuse must be True or False, got 1"),
+        ({"lr": torch.ones(2)}, "lr must be a finite number that is not negative"),
+    ],
+)
+def test_arguments_of_the_wrong_type(wrong, message):
+    with pytest.raises(TypeError, match=message):
+        signedstep.Mix([torch.ones(2, requires_grad=True)], **wrong)
+
+
+def test_other_things_that_are_no_closure_no_state_and_no_search():
+    optimizer = signedstep.LSR1([torch.ones(2, requires_grad=True)])
+    with pytest.raises(TypeError, match="needs a closure"):
+        optimizer.step(3)  # pyright: ignore[reportArgumentType]
+    with pytest.raises(ValueError, match="no state dict of an optimizer"):
+        optimizer.load_state_dict({})
+    with pytest.raises(ValueError, match="line_search_fn must be one of"):
+        signedstep.LSR1([torch.ones(2, requires_grad=True)], line_search_fn=[])  # pyright: ignore[reportArgumentType]

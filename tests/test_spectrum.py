@@ -46,3 +46,9 @@ def test_rules_do_not_care_for_units(spectrum, floor, scale):
     for rule in (flip, clip, damp):
         expected = rule(w, c, floor) if w.any() else rule(w, scale * c, floor)
         assert rule(scale * w, scale * c, floor) == pytest.approx(expected, rel=1e-6, abs=0)
+
+
+def test_damping_without_a_floor_divides_by_no_zero():
+    with np.errstate(all="raise"):
+        a = damp(np.array([-3.0, 1.0]), np.array([1e-300, 1.0]), 0.0)
+    assert np.isfinite(a).all()

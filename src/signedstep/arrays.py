@@ -9,7 +9,7 @@ import torch
 from scipy.optimize import approx_fprime
 from torch import Tensor
 
-from signedstep.objective import Point, Product, check_shape, pair, scalar, square
+from signedstep.objective import Point, Product, check_real, check_shape, pair, scalar, square
 
 
 class NumpyObjective:
@@ -40,8 +40,10 @@ class NumpyObjective:
         elif callable(self.jac):
             value, g = self._value(array), self.jac(self._shaped(array), *self.args)
         else:
-            value = self._value(array)
-            g = self._differences(array, scalar(value))
+            exact = array.astype(np.float64)  # differences of float32 numbers have hardly a digit
+            value = self._value(exact)
+            g = self._differences(exact, scalar(value))
+        check_real(g)
         g = np.array(g.numpy(force=True) if isinstance(g, Tensor) else g, dtype=array.dtype)
         check_shape(g.shape, self.shape)
         return Point(x, scalar(value), torch.from_numpy(g.reshape(-1)))

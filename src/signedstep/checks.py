@@ -38,6 +38,12 @@ def check_count(name: str, value: Any, least: int) -> int:
 
 def check_choice(name: str, value: Any, choices: Collection[str]) -> str:
     """One of a few words."""
-    if value not in choices:
+    if value not in tuple(choices):  # which may be a dict, and the value a list
         raise ValueError(f"{name} must be one of {', '.join(map(repr, choices))}, got {value!r}")
     return value
+
+
+def check_flag(name: str, value: Any) -> None:
+    """True or False, not something that only counts as one of them."""
+    if not isinstance(value, bool):
+        raise TypeError(f"{name} must be True or False, got {value!r}")

@@ -71,7 +71,10 @@ class History(Sequence[Record]):
 
     def to_dataframe(self) -> Any:
         """The records as a pandas DataFrame indexed by iteration (needs pandas)."""
-        import pandas as pd  # a convenience: the package itself does without pandas
+        try:
+            import pandas as pd  # a convenience: the package itself does without pandas
+        except ModuleNotFoundError as error:
+            raise ModuleNotFoundError("history.to_dataframe() needs pandas: pip install pandas") from error
 
         frame = pd.DataFrame(self._records, columns=list(Record._fields))
         frame["status"] = [status.name for status in frame["status"]]

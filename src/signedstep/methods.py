@@ -50,6 +50,7 @@ def full_name(name: str | None) -> str:
         raise TypeError(f"method must be a name such as 'lsr1/wolfe+-', got {name!r}")
     name = name.lower()
     curvature, slash, globalization = (AUTO if name == "auto" else name).partition("/")
+    curvature = AUTO.partition("/")[0] if curvature == "auto" else curvature
     model = CURVATURES.get(curvature)
     if model is None or (slash and globalization not in GLOBALIZATIONS):
         raise ValueError(

@@ -41,6 +41,8 @@ def minimize(
     jac: Any = None,
     hess: Any = None,
     hessp: Any = None,
+    bounds: None = None,
+    constraints: tuple[()] = (),
     tol: float | None = None,
     callback: Callable | None = None,
     options: Mapping[str, Any] | None = None,
@@ -53,8 +55,8 @@ def minimize(
         With a NumPy `x0` it gets arrays; with a torch tensor it gets tensors and is differentiated by autograd. A
         `LeastSquares` or a `ModuleLoss` shows more of itself than values: gauss-newton, natural and kfac need that.
     x0 : array or tensor of any shape
-        The start; `fun` and the result have its type, shape and precision (integers become floats). A `ModuleLoss`
-        starts at its module's parameters if it is left out, and leaves them at the result.
+        The start; `fun` and the result have its type, shape and precision (integers become floats; differences are
+        made in float64). Left out, a `ModuleLoss` starts at its module's parameters; it leaves them at the result.
     method : str
         `"<curvature>"` or `"<curvature>/<globalization>"`; `signedstep.methods()` lists them.
     jac : callable, True, "2-point", "3-point" or None
@@ -66,13 +68,16 @@ def minimize(
     hessp : callable
         The Hessian times a vector, `hessp(x, p, *args)`, for newton-cg, which also takes `hess`. None: autograd for
         tensors; for arrays, a difference of the gradient, which must be given. Other methods warn.
+    bounds, constraints
+        In SciPy's places, and refused: there is no method for them here.
     tol : float
         Short for `options={"gtol": tol}`.
     callback : callable
         Called after every iteration with `intermediate_result`, if its parameter has that name, else with `x`;
         raising StopIteration ends the run.
     options : dict
-        maxiter, maxfun: limits (200 n, at least 1000 iterations; no limit on evaluations).
+        maxiter, maxfun: limits (200 n, at least 1000 iterations; no limit on evaluations). Differences that newton-cg
+        makes of gradients count, but are not stopped within an iteration.
         gtol, ftol, xtol: convergence tests, see `signedstep.engine.Tolerances` (1e-5, off, off).
         history_size: pairs kept by limited-memory models (20; mix and auto: 50 up to 2000 unknowns).
         gamma: the curvature where nothing is learned yet, a number or a rule ("norm", "0.1*norm", "yy/sy", ...).
@@ -85,6 +90,7 @@ def minimize(
         products, an iteration (50), and the relative residual that ends it (None: 0.1, less while the gradient falls
         fast).
         fisher_samples: of natural and kfac, labels drawn at each example (0: the exact expectation).
+        mixing: of mix and auto, a `signedstep.curvature.Mixing`: which experts, and how they are weighed.
         delta: smallest |cosine| between direction and gradient (paper, proposition 1).
         on_failure: "restart" or "stop" after a search that found nothing.
         disp: print a summary. return_all: keep all iterates in `allvecs`.
@@ -94,6 +100,10 @@ def minimize(
     Result
         x, fun, jac, nit, nfev, njev, nhev, success, status, message, history. nhev counts Hessians, or products.
     """
+    if bounds is not None or np.size(constraints):
+        raise ValueError("signedstep minimises without bounds and constraints; use scipy.optimize.minimize for those")
+    if not isinstance(options, Mapping | None):
+        raise TypeError(f"options must be a dict, got {options!r}")
     options = dict(options or {})
     if tol is not None:
         options.setdefault("gtol", tol)
@@ -147,11 +157,10 @@ def method(name: str) -> Callable[..., Result]:
     """A callable for `scipy.optimize.minimize(..., method=signedstep.method("lsr1/wolfe+-"))`."""
     full_name(name)  # complains now, not at the first use
 
-    def custom(fun, x0, *, bounds=None, constraints=(), tol=None, **given):
-        if bounds is not None or np.size(constraints):
-            raise ValueError(f"method {name!r} handles neither bounds nor constraints")
-        ours = {key: given.pop(key) for key in ("args", "jac", "hess", "hessp", "callback") if key in given}
-        return minimize(fun, x0, method=name, tol=tol, options=given, **ours)
+    def custom(fun, x0, **given):
+        names = ("args", "jac", "hess", "hessp", "bounds", "constraints", "tol", "callback")
+        ours = {key: given.pop(key) for key in names if key in given}
+        return minimize(fun, x0, method=name, options=given, **ours)
 
     return custom
 

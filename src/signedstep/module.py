@@ -28,6 +28,8 @@ class ModuleLoss:
     """
 
     def __init__(self, model: nn.Module, loss_func: nn.Module, data: Iterable[Any]):
+        if not isinstance(model, nn.Module):
+            raise TypeError(f"model must be a torch.nn.Module, got {model!r}")
         if getattr(loss_func, "reduction", None) not in ("mean", "sum"):
             raise ValueError(f"loss_func must have the reduction 'mean' or 'sum', got {loss_func!r}")
         one = isinstance(data, tuple | list) and len(data) == 2 and isinstance(data[0], Tensor)
@@ -44,7 +46,11 @@ class ModuleLoss:
 
     def bind(self, args: tuple, shape: tuple[int, ...], tensors: bool) -> ClosureObjective:
         """The objective over all parameters of the module that are trained, as one flat vector."""
-        return ClosureObjective(self._flat(), self)
+        flat = self._flat()
+        n = sum(p.numel() for p in flat.params)
+        if not tensors or shape != (n,):
+            raise ValueError(f"x0 of a ModuleLoss must be a tensor of its {n} parameters, as its x0 is, got {shape}")
+        return ClosureObjective(flat, self)
 
     @property
     def x0(self) -> Tensor:

@@ -99,6 +99,7 @@ class TorchObjective:
             return Point(x, f, g.reshape(-1))
         value = self.fun(self._shaped(x), *self.args)
         value, g = pair(value) if self.jac is True else (value, self.jac(self._shaped(x), *self.args))
+        check_real(g)
         g = torch.as_tensor(g, dtype=x.dtype, device=x.device).detach()
         check_shape(g.shape, self.shape)
         return Point(x, scalar(value), g.reshape(-1).clone())  # a copy: they may reuse their buffer
@@ -153,6 +154,8 @@ def scalar(value: Any, source: str = "fun") -> float:
     if isinstance(value, str | bytes | tuple | None):
         also = "with jac=True, a scalar and a gradient" if source == "fun" else "or a scalar and something else"
         raise TypeError(f"{source} must return a scalar ({also}), got {value!r}")
+    if not isinstance(value, Tensor) and np.asarray(value).dtype.kind not in "biufc":
+        raise TypeError(f"{source} must return a scalar, got {value!r}")
     size = value.numel() if isinstance(value, Tensor) else np.size(value)
     if size != 1:
         raise ValueError(f"{source} must return a scalar, got an array of {size} numbers")
@@ -180,6 +183,11 @@ def differentiated(gradients: list[Tensor], leaves: list[Tensor], v: list[Tensor
 def check_shape(given: tuple[int, ...], wanted: tuple[int, ...], source: str = "the gradient") -> None:
     if given != wanted and given != (math.prod(wanted),):
         raise ValueError(f"{source} must have the shape {wanted} of x0, got {given}")
+
+
+def check_real(g: Any) -> None:
+    if g.is_complex() if isinstance(g, Tensor) else np.iscomplexobj(g):
+        raise TypeError("the gradient must be real, got complex numbers")
 
 
 def square(H: Tensor, shape: tuple[int, ...]) -> Tensor:

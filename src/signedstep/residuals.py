@@ -87,6 +87,8 @@ class NumpyResiduals(NumpyObjective):
         return self.gauss_newton(at)
 
     def _both(self, x: np.ndarray, *args: Any) -> tuple[float, np.ndarray]:
+        if self.jacobian is None:
+            x = x.astype(np.float64)  # differences of float32 numbers have hardly a digit
         r = np.asarray(self.residuals(self._shaped(x), *args)).reshape(-1)
         J = self._jacobian(x.reshape(-1), r)
         self._newest = (x.reshape(-1).copy(), J)

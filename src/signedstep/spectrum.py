@@ -42,7 +42,8 @@ def clip(w: np.ndarray, c: np.ndarray, floor: float) -> np.ndarray:
 
 def damp(w: np.ndarray, c: np.ndarray, floor: float) -> np.ndarray:
     """Every eigenvalue moved up until the lowest is positive: -(B + shift I)^-1 g."""
-    return -c / (w + max(0.0, _level(w, floor) - float(w.min())))
+    least, level = float(w.min()), _level(w, floor)
+    return -c / (w if least >= level else (w - least) + level)  # in this order the lowest is never zero
 
 
 def _level(w: np.ndarray, floor: float) -> float:

@@ -81,13 +81,13 @@ def diagonalise(gamma: float, PsiPsi: np.ndarray, M_inverse: np.ndarray, least: 
     return Eigen(gamma + w, vectors / norms[:, None])
 
 
-def pencil(gamma: float, PsiPsi: np.ndarray, M: np.ndarray, noise: np.ndarray) -> Eigen:
+def pencil(gamma: float, PsiPsi: np.ndarray, M: np.ndarray, noise: np.ndarray, n: int) -> Eigen:
     """The same from M itself, which may be singular: if M z = mu Psi'Psi z, Psi z is an eigenvector to gamma + 1/mu.
 
-    A quarter of the work, but Psi must have full rank: each of its columns, made orthogonal to those before it, must
-    have a square above its `noise`, which is what rounding leaves in the diagonal of Psi'Psi.
+    A quarter of the work, but Psi must have full rank: no more columns than n rows, and each column, made orthogonal
+    to those before it, must have a square above its `noise`, what rounding leaves in the diagonal of Psi'Psi.
     """
-    if len(M) <= _ONE_THREAD:
+    if len(M) <= min(n, _ONE_THREAD):
         R, info = _potrf(PsiPsi)
         if not info and (R.diagonal() ** 2 > noise).all():
             mu, vectors, info = _sygvd(M, PsiPsi)

@@ -59,8 +59,8 @@ class Flipped:
     |w|, relative to the largest.
     """
 
-    def __init__(self, spectrum: float, versions: Sequence[tuple[float, float]], rounding: float):
-        self.spectrum, self.count, self.rounding = spectrum, len(versions), rounding
+    def __init__(self, spectrum: float, versions: Sequence[tuple[float, float]], rounding: float, n: int):
+        self.spectrum, self.count, self.rounding, self.n = spectrum, len(versions), rounding, n
         self.outside, self.floors = np.array(versions, dtype=float).reshape(-1, 2).T
         self.positive = False
 
@@ -71,7 +71,7 @@ class Flipped:
         gamma = self.gamma = self.spectrum * size
         PsiPsi = YY - gamma * (lower + upper - gamma * SS)
         noise = self.rounding * (YY.diagonal() + gamma * gamma)
-        w, self.V = pencil(gamma, PsiPsi, lower - gamma * SS, noise)
+        w, self.V = pencil(gamma, PsiPsi, lower - gamma * SS, noise, self.n)
         sizes, self.positive = np.abs(w), bool((w > 0).all())
         largest = sizes[sizes < np.inf].max(initial=gamma)
         self.h = 1 / (self.outside * size)

@@ -74,6 +74,8 @@ class Mix(Limited):
 
     def __init__(self, m: int, mixing: Mixing, space: Space, asked: bool = True):
         """`asked`: whether somebody has asked for m pairs; else small problems keep more."""
+        if not isinstance(mixing, Mixing):
+            raise TypeError(f"mixing must be a signedstep.curvature.Mixing, got {mixing!r}")
         super().__init__(m, Gamma("norm"), space)
         self.mixing, self.asked = mixing, asked
 
@@ -82,8 +84,9 @@ class Mix(Limited):
             self.m = max(self.m, _DEEP)
         super().start(objective, at)
         self.pairs.track_s()
-        flipped = Flipped(self.mixing.spectrum, self.mixing.flips, rounding=8 * torch.finfo(at.x.dtype).eps)
-        scaled = Scaled(_POSITIVE, long=self.space.dimension(at.x) <= self.m)
+        n, rounding = self.space.dimension(at.x), 8 * torch.finfo(at.x.dtype).eps
+        flipped = Flipped(self.mixing.spectrum, self.mixing.flips, rounding, n)
+        scaled = Scaled(_POSITIVE, long=n <= self.m)
         self._families = [*([scaled] if self.mixing.lbfgs else []), *([flipped] if flipped.count else [])]
         self.losses, self._judged = np.zeros(sum(family.count for family in self._families)), 0
 

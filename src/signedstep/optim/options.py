@@ -8,7 +8,7 @@ from typing import Any
 import torch
 
 from signedstep.catalogue import Settings
-from signedstep.checks import check_at_least_zero, check_choice, check_count, check_number
+from signedstep.checks import check_at_least_zero, check_choice, check_count, check_flag, check_number
 from signedstep.methods import build, needs_hessian, needs_parts, needs_products
 from signedstep.space import Space
 
@@ -33,6 +33,8 @@ def check(options: Mapping[str, Any], space: Space | None = None) -> None:
     rate(options)
     check_count("max_iter", options["max_iter"], least=1)
     check_count("max_eval", options["max_eval"], least=1)
+    check_flag("maximize", options["maximize"])
+    check_flag("reuse", options["reuse"])
     check_at_least_zero("tolerance_grad", options["tolerance_grad"])
     check_at_least_zero("tolerance_change", options["tolerance_change"])
     check_choice("line_search_fn", options["line_search_fn"], SEARCHES)  # type: ignore[arg-type]
@@ -63,10 +65,15 @@ def settings(options: Mapping[str, Any]) -> dict[str, Any]:
 
 def rate(*groups: Mapping[str, Any]) -> float:
     """The learning rate, which all groups must share."""
-    given = [group["lr"].item() if isinstance(group["lr"], torch.Tensor) else group["lr"] for group in groups]
+    given = [_number(group["lr"]) for group in groups]
     rates = {check_number("lr", value, _RATE) for value in given}
     largest = max(rates)
     check_number("lr", largest, _RATE, valid=0 <= largest < math.inf)
     if len(rates) > 1:
         raise ValueError(f"all parameter groups share one step, so lr must be the same in each, got {sorted(rates)}")
     return largest
+
+
+def _number(lr: Any) -> Any:
+    """A rate that may be a tensor of one number."""
+    return lr.item() if isinstance(lr, torch.Tensor) and lr.numel() == 1 else lr

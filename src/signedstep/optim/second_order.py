@@ -95,6 +95,8 @@ class SecondOrder(Optimizer):
         **options: Any,
     ):
         group_options.check_known(options)
+        if not isinstance(parallel, Parallel | None):
+            raise TypeError(f"parallel must be a signedstep.distributed.Parallel, got {parallel!r}")
         check_count("max_iter", max_iter, least=1)
         defaults = {
             "lr": lr,
@@ -125,7 +127,7 @@ class SecondOrder(Optimizer):
         A closure that raises at a trial point, or returns a loss that is not finite, only shortens the step. What it
         raises at the start of a step, and KeyboardInterrupt, come through, with the parameters at the best point.
         """
-        if closure is None:
+        if not callable(closure):
             raise TypeError(
                 "step() needs a closure that evaluates the loss: second-order methods try several points, and "
                 "accept only one that lowers it. Write `def closure(): optimizer.zero_grad(); loss = ...; "

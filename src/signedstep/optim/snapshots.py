@@ -12,6 +12,8 @@ from signedstep.methods import full_name
 
 def check_loadable(state_dict: Mapping[str, Any], flat: Flat, method: str, owner: str) -> None:
     """Refuse a state dict that does not fit parameters `flat` under `method`; `owner` names the optimizer."""
+    if not {"param_groups", "state"} <= set(state_dict):
+        raise ValueError(f"this is no state dict of an optimizer: its keys are {sorted(state_dict)}")
     parts = (*state_dict["param_groups"], *state_dict["state"].values())
     for part in parts:
         if "method" not in part:
