@@ -434,3 +434,14 @@ def test_modules_and_starts_of_the_wrong_kind():
     for x0 in (torch.zeros(5), np.zeros(3)):
         with pytest.raises(ValueError, match="a tensor of its 3 parameters"):
             signedstep.minimize(loss, x0)
+
+
+@pytest.mark.parametrize("how", [{"weight": torch.tensor([1.0, 3.0])}, {"ignore_index": 0}])
+def test_batches_whose_means_are_not_the_mean_are_refused(how):
+    X, y = torch.randn(6, 2), torch.tensor([0, 1, 1, 1, 1, 0])
+    batches = [(X[:2], y[:2]), (X[2:], y[2:])]
+    with pytest.raises(ValueError, match="class weights or ignored labels"):
+        ModuleLoss(nn.Linear(2, 2), nn.CrossEntropyLoss(**how), batches)
+    assert ModuleLoss(nn.Linear(2, 2), nn.CrossEntropyLoss(**how), (X, y))().isfinite()
+    assert ModuleLoss(nn.Linear(2, 2), nn.CrossEntropyLoss(**how, reduction="sum"), batches)().isfinite()
+    assert ModuleLoss(nn.Linear(2, 2), nn.CrossEntropyLoss(), batches)().isfinite()

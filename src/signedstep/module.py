@@ -35,9 +35,24 @@ class ModuleLoss:
         one = isinstance(data, tuple | list) and len(data) == 2 and isinstance(data[0], Tensor)
         self.model, self.loss_func = model, loss_func
         self.data: Iterable[Any] = [tuple(data)] if one else data
-        self.count = sum(len(X) for X, _ in self.data)
+        if not isinstance(self.data, Iterable):
+            raise TypeError(f"data must be a batch (X, y) or several, got {data!r}")
+        sizes = [len(X) for X, _ in self.data]
+        self.count = sum(sizes)
         if not self.count:
             raise ValueError("data holds no examples")
+        if len(sizes) > 1 and loss_func.reduction == "mean" and self._weighs_examples():
+            raise ValueError(
+                "with class weights or ignored labels the mean over all examples is not that of the batches' means: "
+                "pass one batch, or a loss_func with reduction='sum'"
+            )
+
+    def _weighs_examples(self) -> bool:
+        """Whether some examples count more than others in a mean."""
+        if not isinstance(self.loss_func, nn.CrossEntropyLoss | nn.NLLLoss):
+            return False
+        ignored = self.loss_func.ignore_index
+        return self.loss_func.weight is not None or any(bool((y == ignored).any()) for _, y in self.data)
 
     def __call__(self) -> Tensor:
         mean = self.loss_func.reduction == "mean"
