@@ -95,6 +95,12 @@ def test_a_difference_that_slopes_predict_to_be_large_shows_no_noise():
     assert noise.change(1.9, -1.0, -0.5) == (pytest.approx(0.9), False)
 
 
+def test_a_value_of_zero_that_stays_is_no_rise():
+    """Losses underflow: then there is no difference to measure noise by."""
+    assert Noise(0.0, 8 * EPS).change(0.0, -1e-44, -1e-44) == (-1e-44, True)
+    assert Noise(0.0, 8 * EPS).change(1e-44, -1e-44, -1e-44) == (1e-44, False)
+
+
 @given(
     f0=st.floats(0.1, 1e6),
     steps=st.lists(st.tuples(st.floats(-1, 1), st.floats(-1, 1), st.floats(-1, 1)), min_size=1, max_size=5),

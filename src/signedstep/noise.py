@@ -5,6 +5,9 @@ import math
 _STRAIGHT = 0.1
 """Slopes that differ by less than this part show f as a straight line; what f adds to it is noise."""
 
+_FAR = 100.0
+"""How many times the noise the slopes may promise; more would have shown in f, whatever the noise."""
+
 
 class Noise:
     """The noise in values of f along a line, as large as rounding at first, and as large as it is once it shows.
@@ -23,9 +26,9 @@ class Noise:
         `start` and `end` are the slopes at both ends of the step, times its length.
         """
         seen, by_slopes = f - self.f0, 0.5 * (start + end)
-        small = max(abs(seen), abs(by_slopes)) <= self._most
+        small = abs(seen) <= self._most and abs(by_slopes) <= _FAR * self._most
         if small and abs(end - start) <= _STRAIGHT * abs(start):
             self.level = max(self.level, min(2 * abs(seen - by_slopes), self._most))
-        if abs(seen) <= self.level and abs(by_slopes) <= 100 * self.level:
+        if abs(seen) <= self.level and (abs(by_slopes) <= _FAR * self.level or self.f0 == 0):
             return by_slopes, True
         return seen, False
