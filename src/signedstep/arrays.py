@@ -108,7 +108,7 @@ class NumpyObjective:
         """Forward ("2-point", the default) or central ("3-point") differences with steps relative to x."""
 
         def value(z: np.ndarray) -> float:
-            return f if np.array_equal(z, x) else scalar(self._value(z.astype(x.dtype)))
+            return f if np.array_equal(z, x) else scalar(self._value(z))
 
         central = self.jac == "3-point"
         size = np.finfo(x.dtype).eps ** (1 / 3 if central else 1 / 2)

@@ -95,7 +95,7 @@ class Region(Globalization):
 
     def step(self, objective: Objective, at: Point, B: Curvature, scale: Scale, budget: float = math.inf) -> Step:
         seen, size = self._model(at.g, B), math.sqrt(self.space.square(at.g))
-        # less changes x by rounding only
+        # a unit in the last place of x, `rounding` being 8 of them: less changes x by rounding only
         visible = 0.125 * self.rounding * math.sqrt(self.space.square(at.x))
         first = self.boldness * max(_natural(seen, size, scale), 100 * visible)
         bound = scale.bound if scale.bound > 0 else self.first(first, size)

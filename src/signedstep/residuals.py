@@ -109,7 +109,7 @@ class NumpyResiduals(NumpyObjective):
             if np.array_equal(z, x):
                 return r
             self.evals += 1
-            return np.asarray(self.residuals(self._shaped(z.astype(x.dtype)), *self.args)).reshape(-1)
+            return np.asarray(self.residuals(self._shaped(z), *self.args)).reshape(-1)
 
         return np.asarray(approx_fprime(x, at, np.where(x < 0, -steps, steps))).reshape(len(r), len(x))
 
