@@ -232,7 +232,7 @@ def test_bfgs_refuses_negative_and_vanishing_curvature(make, curvature):
     "make", [lambda: LBFGS(3, GAMMA, Space()), lambda: LSR1(3, GAMMA, Space()), lambda: BFGS(GAMMA), lambda: SR1(GAMMA)]
 )
 def test_useless_pairs_are_refused_and_do_no_harm(make):
-    """No step, NaN and infinity in the gradient: also in a ring that is full, whose spare slot they pass through."""
+    """No step, NaN and infinity in the gradient: also in a ring that is full."""
     points = path(convex(6), 6, 5)
     model = taught(make(), points)
     last, before = points[-1], model.solve(points[-1].g)

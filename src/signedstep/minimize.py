@@ -125,6 +125,7 @@ def minimize(
     engine = Engine(
         objective, objective(start), parts.curvature, parts.globalization, space, tolerances, parts.on_failure
     )
+    del start  # after the first step nobody needs this vector
 
     history = History(engine.at.f, engine.grad_norm)
     iterates = [front.give(engine.at.x)] if options.get("return_all") else None

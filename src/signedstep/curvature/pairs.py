@@ -41,12 +41,14 @@ class Grams(NamedTuple):
 
 
 class NewPair(NamedTuple):
-    """A measured pair: its slot, its column in each of the four Gram matrices (ending with itself), and its ends.
+    """A measured pair: its column in each of the four Gram matrices (ending with itself), and its ends.
 
-    Those are s.g and y.g for each gradient whose products with the stored pairs are known.
+    Those are s.g and y.g for each gradient whose products with the stored pairs are known. All are of the pair scaled
+    to |s| = 1, which `vectors`, the rows s and y, become by the factor `shrink`.
     """
 
-    slot: int
+    vectors: Tensor
+    shrink: float
     columns: np.ndarray
     ends: list[tuple[float, float]]
 
@@ -70,18 +72,16 @@ class Seen(NamedTuple):
 class Pairs:
     """Up to m pairs, scaled to |s| = 1 (the updates do not depend on the length of a pair).
 
-    Slot i holds s in row 2i and y in row 2i + 1. One slot is spare: a new pair is measured there first, so that a
-    refused pair costs no memory and an accepted one is not copied.
+    Slot i holds s in row 2i and y in row 2i + 1. A new pair stays outside until it is accepted: as long as a search
+    goes on, when most vectors are alive, there is no room for it.
     """
 
     def __init__(self, m: int, at: Point, space: Space):
         self.m, self.space = m, space
-        self.rows = torch.empty(2 * (m + 1), at.x.numel(), dtype=at.x.dtype, device=at.x.device)
-        self._slots = self.rows.split(2)
+        self.rows = torch.empty(2 * m, at.x.numel(), dtype=at.x.dtype, device=at.x.device)
         self._grams = np.zeros((4, 0, 0))
         self.order = np.zeros(0, dtype=np.intp)
         """The slots in use, oldest pair first."""
-        self.spare = 0
         self._used = self.rows[:0]
         self._tracks_s = False
         self._seen: list[Seen] = []
@@ -104,22 +104,21 @@ class Pairs:
         return Z
 
     def measure(self, old: Point, new: Point, trial: bool = False) -> NewPair | None:
-        """Put the step between two points into the spare slot, with its products; None if it is of no use.
+        """The step between two points, with its products; None if it is of no use.
 
         A trial may be refused, so both of its ends stay known. |g| at the new one, which would tell whether products
         with y may be differences, is not known before this reduction.
         """
-        pair = self._slots[self.spare]
-        s, y = pair.unbind()
+        vectors = torch.empty(2, self.rows.shape[1], dtype=self.rows.dtype, device=self.rows.device)
+        s, y = vectors.unbind()
         torch.sub(new.x, old.x, out=s)
         torch.sub(new.g, old.g, out=y)
         known = self.seen(old.g) if trial else self._known(old.g)
         difference = known if known and not trial and self._apart(old.g, new.g, y) else None
-        vectors = [new.g, *([] if difference else [y]), *([s] if self._tracks_s else [])]
+        others = [new.g, *([] if difference else [y]), *([s] if self._tracks_s else [])]
         ends = (old.g, new.g) if trial else (new.g,)
-        (Sv, Yv), ((ss, sy, *sg), (yy, *yg)) = self._products(vectors, (s, (s, y, *ends)), (y, (y, *ends)))
+        (Sv, Yv), ((ss, sy, *sg), (yy, *yg)) = self._products(others, (s, (s, y, *ends)), (y, (y, *ends)))
         if not (0 < ss < math.inf and math.isfinite(yy)):
-            pair.zero_()  # a zero coefficient does not silence NaN
             return None
         columns = np.zeros((4, len(self.order) + 1))
         if self._tracks_s:
@@ -128,10 +127,9 @@ class Pairs:
         columns[:, -1] = ss, sy, sy, yy
         self._seen = [*(self._seen if trial else []), Seen(new.g, Sv[0], Yv[0])]
         shrink = ss**-0.5
-        pair.mul_(shrink)
         columns *= shrink
         columns[:, -1] *= shrink
-        return NewPair(self.spare, columns, [(a * shrink, b * shrink) for a, b in zip(sg, yg, strict=True)])
+        return NewPair(vectors, shrink, columns, [(a * shrink, b * shrink) for a, b in zip(sg, yg, strict=True)])
 
     def bordered(self, pair: NewPair) -> Grams:
         """The Gram matrices with the new pair as the newest, and without the oldest if the ring is full."""
@@ -144,25 +142,23 @@ class Pairs:
         return Grams(*grams)
 
     def store(self, pair: NewPair, grams: Grams) -> None:
-        """Make the measured pair the newest; a full ring drops its oldest, whose slot becomes the spare one."""
+        """Make the measured pair the newest, in a full ring in the place of the oldest."""
         drop = int(len(self.order) == self.m)
-        self.spare = int(self.order[0]) if drop else len(self.order) + 1
-        self.order = _extended(self.order[drop:], pair.slot)
-        self._used = self._rows_in_use()
+        slot = int(self.order[0]) if drop else len(self.order)
+        torch.mul(pair.vectors, pair.shrink, out=self.rows[2 * slot : 2 * slot + 2])
+        self.order = _extended(self.order[drop:], slot)
+        self._used = self.rows[: 2 * len(self.order)]
         self._grams = np.array(grams)
         self._seen = [
             Seen(g, _extended(Sg[drop:], sg), _extended(Yg[drop:], yg))
             for (g, Sg, Yg), (sg, yg) in zip(self._seen, pair.ends, strict=True)
         ]
 
-    def _rows_in_use(self) -> Tensor:
-        return self.rows[: 2 * (int(self.order.max(initial=-1)) + 1)]
-
     def track_s(self) -> None:
         """Keep S'S and the lower triangle of S'Y from now on, which only spectra need: one more column a pass."""
         if not self._tracks_s:
             self._tracks_s = True
-            S = [self._slots[slot][0] for slot in self.order]
+            S = [self.rows[2 * slot] for slot in self.order]
             if len(S):
                 (SS, SY), _ = self._products(S)
                 lower = np.tril(SY)
@@ -201,7 +197,6 @@ class Pairs:
         return {
             "rows": self._used.clone(),
             "order": self.order.tolist(),
-            "spare": self.spare,
             "grams": self._grams.tolist(),
             "tracks_s": self._tracks_s,
             "seen": None if seen is None else [seen.Sg.tolist(), seen.Yg.tolist()],
@@ -209,9 +204,9 @@ class Pairs:
 
     def restore(self, state: Mapping[str, Any], g: Tensor) -> None:
         self.order = np.array(state["order"], dtype=np.intp)
-        self.spare, self._tracks_s = state["spare"], state["tracks_s"]
+        self._tracks_s = state["tracks_s"]
         self._grams = np.array(state["grams"], dtype=float).reshape(4, len(self.order), len(self.order))
-        self._used = self._rows_in_use()
+        self._used = self.rows[: 2 * len(self.order)]
         self._used.copy_(state["rows"])
         if state["seen"] is not None:
             Sg, Yg = state["seen"]
