@@ -1,12 +1,12 @@
 """Any method of the library as a torch optimizer: a loop around the engine, and what torch expects of it."""
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
 
 import torch
-from torch.optim.optimizer import Optimizer, ParamsT
+from torch.optim.optimizer import ParamsT
 
 from signedstep.checks import check_count
 from signedstep.closure import ClosureObjective
@@ -19,11 +19,12 @@ from signedstep.history import History
 from signedstep.methods import build
 from signedstep.objective import Point
 from signedstep.optim import options as group_options
-from signedstep.optim.snapshots import check_loadable, copied, mapped, shapes
+from signedstep.optim.resumable import Resumable
+from signedstep.optim.snapshots import mapped, shapes
 from signedstep.status import Status
 
 
-class SecondOrder(Optimizer):
+class SecondOrder(Resumable):
     """Any method of `signedstep.methods()` as a torch optimizer; `step` needs a closure, as `torch.optim.LBFGS` does.
 
     Parameters
@@ -73,8 +74,6 @@ class SecondOrder(Optimizer):
     error : Exception or None
         What the closure raised at a trial point of the last iteration.
     """
-
-    _parallel: Parallel | None = None  # of optimizers that were unpickled, too
 
     def __init__(
         self,
@@ -196,66 +195,6 @@ class SecondOrder(Optimizer):
         group_options.check({**self.defaults, **param_group})
         super().add_param_group(param_group)
 
-    def state_dict(self) -> dict[str, Any]:
-        """A snapshot: later steps do not change it. Load it, and training goes on bit for bit."""
-        self._save()
-        snapshot = super().state_dict()
-        self._note()  # the snapshot keeps what was saved to itself
-        return snapshot
-
-    def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
-        """Go on from a snapshot of the same method over parameters of the same shapes."""
-        final: dict[str, Any] = {}
-
-        def check(_: Any, given: dict[str, Any]) -> None:
-            check_loadable(given, self.flat(), self._options["method"], type(self).__name__)
-            final.update(given)
-
-        handle = self.register_load_state_dict_pre_hook(check)  # the last one: it sees what the others made of it
-        try:
-            super().load_state_dict(dict(state_dict))
-        finally:
-            handle.remove()
-        for saved in final["state"].values():  # not as torch has cast it: Gram matrices stay in double precision
-            self.state[self._first] = copied(saved)
-        self._forget()
-
-    def __getstate__(self) -> dict[str, Any]:
-        if self._parallel:
-            raise TypeError("an optimizer on several ranks cannot be copied or pickled; use state_dict()")
-        self._save()
-        return super().__getstate__()
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        super().__setstate__(state)
-        self._forget()
-
-    @property
-    def _options(self) -> dict[str, Any]:
-        return self.param_groups[0]
-
-    @property
-    def _first(self) -> torch.Tensor:
-        """The parameter under which the state is kept, as `torch.optim.LBFGS` does."""
-        return next(p for group in self.param_groups for p in group["params"])
-
-    @property
-    def _saved(self) -> dict[str, Any]:
-        return self.state.get(self._first, {})
-
-    def _forget(self) -> None:
-        """Drop the engine; the next step makes one, from the saved state if there is one."""
-        self._engine: Engine | None = None
-        self._flat: Flat | None = None
-        self._history = History(math.nan, math.nan)
-        self._status = Status.RUNNING
-        self._n_iter, self._n_evals = 0, self._saved.get("func_evals", 0)
-
-    def flat(self) -> Flat:
-        """The parameters as they are now, as one flat vector."""
-        params = (p for group in self.param_groups for p in group["params"])
-        return self._parallel.flat(params) if self._parallel else Flat(params)
-
     def _objective(self, flat: Flat, closure: Callable[[], Any]) -> ClosureObjective:
         maximize = self._options["maximize"]
         if self._parallel and isinstance(flat, Shared):
@@ -325,15 +264,3 @@ class SecondOrder(Optimizer):
 
     def _count(self) -> None:
         self._n_evals += 1
-
-    def _note(self) -> None:
-        """Keep the counters that users of `torch.optim.LBFGS` read from its state; the engine has all the rest."""
-        if self._engine:
-            self.state[self._first] = {"n_iter": self._engine.k, "func_evals": self._n_evals}
-
-    def _save(self) -> None:
-        if self._engine and self._flat:
-            self._note()
-            layout = [[list(shape), dtype] for shape, dtype in self._flat.layout]
-            engine = mapped(self._flat.saved, self._engine.state())
-            self.state[self._first].update(method=self._method, layout=layout, engine=engine)

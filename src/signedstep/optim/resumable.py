@@ -1,0 +1,98 @@
+"""An optimizer around an engine that can be saved, loaded, copied and pickled between any two steps."""
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import torch
+from torch.optim.optimizer import Optimizer
+
+from signedstep.distributed.parallel import Parallel
+from signedstep.engine import Engine
+from signedstep.flat import Flat
+from signedstep.history import History
+from signedstep.optim.snapshots import check_loadable, copied, mapped
+from signedstep.status import Status
+
+
+class Resumable(Optimizer):
+    """What an optimizer keeps between steps: an engine, the flat vector of its parameters, and counters.
+
+    torch's `state` holds the counters only; the engine's own state joins them while somebody saves.
+    """
+
+    _parallel: Parallel | None = None  # of optimizers that were unpickled, too
+    _method: str
+    """The full name of the engine's method."""
+
+    def state_dict(self) -> dict[str, Any]:
+        """A snapshot: later steps do not change it. Load it, and training goes on bit for bit."""
+        self._save()
+        snapshot = super().state_dict()
+        self._note()  # the snapshot keeps what was saved to itself
+        return snapshot
+
+    def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
+        """Go on from a snapshot of the same method over parameters of the same shapes."""
+        final: dict[str, Any] = {}
+
+        def check(_: Any, given: dict[str, Any]) -> None:
+            check_loadable(given, self.flat(), self._options["method"], type(self).__name__)
+            final.update(given)
+
+        handle = self.register_load_state_dict_pre_hook(check)  # the last one: it sees what the others made of it
+        try:
+            super().load_state_dict(dict(state_dict))
+        finally:
+            handle.remove()
+        for saved in final["state"].values():  # not as torch has cast it: Gram matrices stay in double precision
+            self.state[self._first] = copied(saved)
+        self._forget()
+
+    def __getstate__(self) -> dict[str, Any]:
+        if self._parallel:
+            raise TypeError("an optimizer on several ranks cannot be copied or pickled; use state_dict()")
+        self._save()
+        return super().__getstate__()
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        super().__setstate__(state)
+        self._forget()
+
+    def flat(self) -> Flat:
+        """The parameters as they are now, as one flat vector."""
+        params = (p for group in self.param_groups for p in group["params"])
+        return self._parallel.flat(params) if self._parallel else Flat(params)
+
+    @property
+    def _options(self) -> dict[str, Any]:
+        return self.param_groups[0]
+
+    @property
+    def _first(self) -> torch.Tensor:
+        """The parameter under which the state is kept, as `torch.optim.LBFGS` does."""
+        return next(p for group in self.param_groups for p in group["params"])
+
+    @property
+    def _saved(self) -> dict[str, Any]:
+        return self.state.get(self._first, {})
+
+    def _forget(self) -> None:
+        """Drop the engine; the next step makes one, from the saved state if there is one."""
+        self._engine: Engine | None = None
+        self._flat: Flat | None = None
+        self._history = History(math.nan, math.nan)
+        self._status = Status.RUNNING
+        self._n_iter, self._n_evals = 0, self._saved.get("func_evals", 0)
+
+    def _note(self) -> None:
+        """Keep the counters that users of `torch.optim.LBFGS` read from its state; the engine has all the rest."""
+        if self._engine:
+            self.state[self._first] = {"n_iter": self._engine.k, "func_evals": self._n_evals}
+
+    def _save(self) -> None:
+        if self._engine and self._flat:
+            self._note()
+            layout = [[list(shape), dtype] for shape, dtype in self._flat.layout]
+            engine = mapped(self._flat.saved, self._engine.state())
+            self.state[self._first].update(method=self._method, layout=layout, engine=engine)
