@@ -15,7 +15,7 @@ from cases import FUNCTION_METHODS, SHOWN_TO_FAIL
 from conftest import convex, evaluated, indefinite, network, rosenbrock
 from signedstep.catalogue import CURVATURES, GLOBALIZATIONS
 from signedstep.curvature import SR1, Gamma
-from signedstep.engine import Engine, Tolerances
+from signedstep.engine import Engine, Tolerances, _Stall
 from signedstep.globalization import Direction, Raw
 from signedstep.linesearch import Armijo, Signed, Wolfe
 from signedstep.methods import build
@@ -435,3 +435,32 @@ def test_two_passes_over_the_history():
         assert len(Counting.products) == 20
         assert max(Counting.products) <= 3
         assert Counting.combinations == 20
+
+
+@pytest.mark.parametrize(("f_factor", "g_factor"), [(1.0, 0.98), (1 - 1e-14, 1.0)])
+def test_slow_progress_is_not_a_stall(f_factor, g_factor):
+    """Neither f nor the gradient falls enough in one iteration, but in ten they do."""
+    stall, f, g = _Stall(1.0, 1.0, 2.0**-52), 1.0, 1.0
+    for _ in range(100):
+        f, g = f * f_factor, g * g_factor
+        assert not stall.sees(f, g)
+
+
+def test_no_progress_for_ten_iterations_is_a_stall():
+    stall = _Stall(1.0, 1.0, 2.0**-52)
+    assert [stall.sees(1.0 - 1e-16, 0.95) for _ in range(10)] == [False] * 9 + [True]
+
+
+@pytest.mark.parametrize("method", ["bfgs", "ssbfgs", "ssbroyden", "sr1/wolfe+-", "sr1/trust"])
+def test_dense_models_go_on_learning_where_eigenvalues_are_far_apart(method):
+    """Steps and changes of the gradient are nearly orthogonal there; refused by their angle, H froze for good."""
+    generator = torch.Generator().manual_seed(3)
+    X = torch.randn(60, 4, dtype=torch.float64, generator=generator)
+    y = torch.sin(X.sum(1)) + 0.3 * torch.randn(60, dtype=torch.float64, generator=generator)
+
+    def loss(w: Tensor) -> Tensor:
+        return ((torch.tanh(X @ w[:16].view(4, 4) + w[16:20]) @ w[20:] - y) ** 2).mean()
+
+    x0 = 0.5 * torch.randn(24, dtype=torch.float64, generator=generator)
+    learned = signedstep.minimize(loss, x0, method=method, options={"gtol": 0, "maxfun": 1000}).history.learned
+    assert (~learned).sum() <= 0.05 * len(learned)

@@ -269,3 +269,27 @@ def test_a_step_whose_cube_overflows():
         lambda x: (0.5e-50 * x * x).sum(), torch.tensor([1e105, 2e105], dtype=torch.float64), method="newton/cubic"
     )
     assert math.isfinite(result.fun)
+
+
+@pytest.mark.parametrize("method", ["lsr1/trust", "lsr1/cubic", "sr1/dogleg", "sr1/steihaug"])
+def test_a_learning_rate_shortens_every_step_and_changes_no_radius(method):
+    """On a quadratic the model knows each step would go all the way; with half the rate half of it is left."""
+    x = torch.nn.Parameter(torch.tensor([3.0, -2.0, 1.0], dtype=torch.float64))
+    optimizer = signedstep.SecondOrder([x], method, lr=0.5, max_iter=40, max_eval=99, tolerance_change=0)
+    for _ in range(3):
+        optimizer.step(lambda: 0.5 * (x * x).sum())
+    taken = optimizer.history.alpha[optimizer.history.alpha != 0]
+    assert (taken == 0.5).all()
+    assert float(x.detach().norm()) < 1e-6
+
+
+@pytest.mark.parametrize("method", ["lsr1/trust", "lsr1/cubic", "newton-cg"])
+def test_a_tiny_learning_rate_takes_tiny_steps_at_any_time(method):
+    x = torch.nn.Parameter(torch.tensor([3.0, -2.0, 1.0], dtype=torch.float64))
+    optimizer = signedstep.SecondOrder([x], method, max_iter=1)
+    closure = lambda: (1 - torch.cos(0.3 * x)).sum()  # noqa: E731
+    optimizer.step(closure)
+    optimizer.param_groups[0]["lr"] = 1e-6
+    before = x.detach().clone()
+    optimizer.step(closure)
+    assert 0 < float((x.detach() - before).norm()) < 1e-4

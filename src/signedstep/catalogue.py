@@ -29,8 +29,9 @@ from signedstep.curvature import (
 from signedstep.engine import ON_FAILURE
 from signedstep.globalization import Globalization, Modified, ModifiedDense, Raw
 from signedstep.linesearch import CURVATURE_CONDITIONS, Armijo, Signed, Wolfe
-from signedstep.region import Cubic, Region, Steihaug, TrustRegion
+from signedstep.region import Cubic, Region, TrustRegion
 from signedstep.space import Space
+from signedstep.steihaug import steihaug
 
 
 @dataclass(frozen=True)
@@ -233,7 +234,7 @@ GLOBALIZATIONS: dict[str, Strategy] = {
     ),
     "steihaug": Strategy(
         "conjugate gradients on the model up to a radius or to negative curvature",
-        lambda floor, search, delta, space: Steihaug(space, search.c1, search.rounding, search.max_evals),
+        lambda floor, search, delta, space: _region(TrustRegion, search, space, rule=steihaug),
     ),
     "cubic": Strategy(
         "the least of the model with a cubic term that follows its success",

@@ -222,8 +222,10 @@ class _Stall:
     def sees(self, f: float, grad_norm: float) -> bool:
         lower = f < self.f - self.rounding * abs(self.f)
         flatter = grad_norm < 0.9 * self.grad_norm
-        self.idle = 0 if lower or flatter else self.idle + 1
-        self.f, self.grad_norm = min(self.f, f), min(self.grad_norm, grad_norm)
+        if lower or flatter:
+            self.f, self.grad_norm, self.idle = min(self.f, f), min(self.grad_norm, grad_norm), 0
+        else:
+            self.idle += 1
         return self.idle >= self.patience
 
     def state(self) -> list[float]:

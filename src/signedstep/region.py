@@ -2,7 +2,8 @@
 
 The step is exact on the spectrum (`secular`), so for a limited-memory model it costs what a direction costs: for L-SR1
 this is the method OBS of Brust, Erway and Marcia (2017). A trial that is refused teaches the model all the same, and
-the engine asks again with a tighter bound. There is no sign to choose: alpha is 1 for a step that is taken.
+the engine asks again with a tighter bound. There is no sign to choose: alpha is 1 for a step that is taken, or the
+learning rate if that is less.
 
 The hard case needs a component along an eigenvector that the gradient does not meet. Dense models list all of theirs;
 limited-memory models list all but those of gamma, which is positive and so never the negative eigenvalue in question.
@@ -25,7 +26,6 @@ from signedstep.objective import Objective, Point
 from signedstep.space import Space
 from signedstep.spectrum import Spectrum
 from signedstep.status import Status
-from signedstep.steihaug import steihaug
 
 _FAR = 1e10
 """A length from which a step that still ends at its bound counts as the longest; the first blind one has length 1."""
@@ -77,6 +77,11 @@ class Region(Globalization):
     def __init__(self, space: Space, c1: float = 1e-4, rounding: float = 8 * 2.0**-52, patience: int = 30):
         self.space, self.c1, self.rounding, self.patience = space, c1, rounding, patience
 
+    @property
+    def share(self) -> float:
+        """How much of the way to the least point to go: a learning rate below 1."""
+        return min(1.0, self.boldness)
+
     @abstractmethod
     def first(self, length: float, size: float) -> float:
         """The bound that lets a gradient of this size go about this far."""
@@ -86,8 +91,12 @@ class Region(Globalization):
         return bound
 
     @abstractmethod
-    def least(self, seen: Spectrum, bound: float) -> tuple[np.ndarray, float]:
-        """The coordinates of the bounded model's least point, and how far the model falls there."""
+    def least(self, seen: Spectrum, bound: float) -> np.ndarray:
+        """The coordinates of the bounded model's least point."""
+
+    def fall(self, seen: Spectrum, bound: float, a: np.ndarray) -> float:
+        """How far the bounded model falls up to a point."""
+        return secular.decrease(seen.w, seen.c, a)
 
     @abstractmethod
     def after(self, bound: float, trial: Trial) -> float:
@@ -97,10 +106,11 @@ class Region(Globalization):
         seen, size = self._model(at.g, B), math.sqrt(self.space.square(at.g))
         # a unit in the last place of x, `rounding` being 8 of them: less changes x by rounding only
         visible = 0.125 * self.rounding * math.sqrt(self.space.square(at.x))
-        first = self.boldness * max(_natural(seen, size, scale), 100 * visible)
+        first = max(_natural(seen, size, scale), 100 * visible)
         bound = scale.bound if scale.bound > 0 else self.first(first, size)
-        bound = self.tightened(seen, bound, scale.length)
-        a, predicted = self.least(seen, bound)
+        bound = self.tightened(seen, bound, scale.length / self.share)
+        a = self.share * self.least(seen, bound)
+        predicted = self.fall(seen, bound, a)
         trial = Trial(float(np.linalg.norm(a)), float(seen.c @ a), predicted)
         if not (predicted > 0 and visible < trial.length < math.inf):
             return Step(None, 0.0, math.nan, 0, Status.STALLED, scale)
@@ -111,7 +121,7 @@ class Region(Globalization):
         scale = scale._replace(length=length if trial.accepted else scale.length, bound=self.after(bound, trial))
         tried = Step(None, 0.0, -trial.slope / (size * length), 1, trial.status, scale, error)
         if trial.accepted:
-            return tried._replace(point=point, alpha=1.0)
+            return tried._replace(point=point, alpha=self.share)
         finite = not math.isnan(trial.seen)
         return tried._replace(refused=point if finite else None, retry=trial.parabola() * length > visible)
 
@@ -181,24 +191,16 @@ class TrustRegion(Region):
     def first(self, length: float, size: float) -> float:
         return length
 
-    def least(self, seen: Spectrum, bound: float) -> tuple[np.ndarray, float]:
-        a = self.rule(seen.w, seen.c, bound)
-        return a, secular.decrease(seen.w, seen.c, a)
+    def least(self, seen: Spectrum, bound: float) -> np.ndarray:
+        return self.rule(seen.w, seen.c, bound)
 
     def after(self, bound: float, trial: Trial) -> float:
+        length = trial.length / self.share
         if not trial.accepted:
-            return trial.parabola() * trial.length
+            return trial.parabola() * length
         if trial.ratio >= 0.75:
-            return max(bound, self.growth * trial.length)
-        return bound if trial.ratio >= 0.25 else 0.5 * trial.length
-
-
-class Steihaug(TrustRegion):
-    """The same radius, but conjugate gradients on the model until they leave it or meet negative curvature."""
-
-    def least(self, seen: Spectrum, bound: float) -> tuple[np.ndarray, float]:
-        a = steihaug(seen.w, seen.c, bound)
-        return a, secular.decrease(seen.w, seen.c, a)
+            return max(bound, self.growth * length)
+        return bound if trial.ratio >= 0.25 else 0.5 * length
 
 
 class Cubic(Region):
@@ -228,9 +230,12 @@ class Cubic(Region):
         _, multiplier = secular.ball(seen.w, seen.c, longest)
         return max(bound, multiplier / longest)
 
-    def least(self, seen: Spectrum, bound: float) -> tuple[np.ndarray, float]:
-        a, multiplier = secular.cubic(seen.w, seen.c, bound)
-        return a, secular.decrease(seen.w, seen.c, a) - multiplier * float(a @ a) / 3
+    def least(self, seen: Spectrum, bound: float) -> np.ndarray:
+        return secular.cubic(seen.w, seen.c, bound)[0]
+
+    def fall(self, seen: Spectrum, bound: float, a: np.ndarray) -> float:
+        length = float(np.linalg.norm(a))
+        return super().fall(seen, bound, a) - bound * length * length * length / 3
 
     def after(self, bound: float, trial: Trial) -> float:
         # f(x + p) - q(p) = predicted - seen + sigma |p|^3/3

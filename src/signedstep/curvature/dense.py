@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from signedstep.curvature.base import Curvature, refusal_threshold
+from signedstep.curvature.base import Curvature
 from signedstep.curvature.gamma import Gamma
 from signedstep.objective import Objective, Point
 from signedstep.spectrum import Spectrum
@@ -20,6 +20,8 @@ class Pair(NamedTuple):
     y: Tensor
     Hy: Tensor
     g: Tensor
+    noise: float
+    """The length of what rounding of both gradients may leave in y."""
 
 
 class Correction(NamedTuple):
@@ -42,9 +44,12 @@ class Dense(Curvature):
         self.policy = gamma
 
     def start(self, objective: Objective, at: Point) -> None:
-        self.refusal = refusal_threshold(at.x.dtype)
+        self.eps = torch.finfo(at.x.dtype).eps
         self.learned = 0
         self.H = torch.eye(at.x.numel(), dtype=torch.float64, device=at.x.device)
+
+    def forget(self, objective: Objective, at: Point) -> None:
+        self._reset()
 
     def update(self, old: Point, new: Point) -> bool:
         s, y = new.x.double() - old.x.double(), new.g.double() - old.g.double()
@@ -53,13 +58,14 @@ class Dense(Curvature):
             return False
         s, y = s / length, y / length  # the updates are invariant to the length of the pair
         g = old.g.double()
+        noise = 8 * self.eps * (float(g.norm()) + float(new.g.double().norm())) / length
         if self.learned:
             Hy = self.H @ y
             if not (self.definite and float(y @ Hy) < 0):
-                return self._correct(Pair(s, y, Hy, g))
-            self._reset()  # rounding has made H indefinite, and every pair would be refused from now on
+                return self._correct(Pair(s, y, Hy, g, noise))
+            # Rounding has made H indefinite, and every pair would be refused from now on: start anew from this one.
         return any(
-            self._correct(Pair(s, y, y / gamma, g), gamma)
+            self._correct(Pair(s, y, y / gamma, g, noise), gamma)
             for gamma in self.policy.candidates(1.0, float(s @ y), float(y @ y), previous=1.0)
         )
 
@@ -109,14 +115,18 @@ class Dense(Curvature):
 
 
 class BFGS(Dense):
-    """Broyden, Fletcher, Goldfarb, Shanno (Nocedal-Wright 2006, equation 6.17)."""
+    """Broyden, Fletcher, Goldfarb, Shanno (Nocedal-Wright 2006, equation 6.17).
+
+    A pair is refused where s.y may be rounding. More would be refused by a bound on the angle of s and y, and where
+    eigenvalues are far apart all pairs from some point on: there they are nearly orthogonal.
+    """
 
     definite = True
 
     def correction(self, pair: Pair) -> Correction | None:
-        s, y, Hy, _ = pair
+        s, y, Hy, _, noise = pair
         sy = float(s @ y)
-        if not sy > self.refusal * float(y.norm()):
+        if not sy > noise:
             return None
         K = torch.tensor([[(1 + float(y @ Hy) / sy) / sy, -1 / sy], [-1 / sy, 0.0]], dtype=s.dtype, device=s.device)
         return Correction(torch.stack((s, Hy), dim=1), K)
@@ -125,16 +135,17 @@ class BFGS(Dense):
 class SR1(Dense):
     """Symmetric rank one (Nocedal-Wright 2006, equation 6.25), free to be indefinite.
 
-    The refusal rule is the dual of their equation 6.26: |y.(s - H y)| >= r |y| |s - H y|.
+    The refusal rule is the dual of their equation 6.26: |y.(s - H y)| >= r |y| |s - H y|, with an r of 2e-12 in float64
+    and 6e-6 in float32: what is nearly orthogonal need not be noise.
     """
 
     definite = False
 
     def correction(self, pair: Pair) -> Correction | None:
-        s, y, Hy, _ = pair
+        s, y, Hy, *_ = pair
         u = s - Hy
-        size, denominator = float(u.norm()), float(u @ y)
-        already_known = size <= self.refusal * (1 + float(Hy.norm()))
-        if already_known or not abs(denominator) > self.refusal * size * float(y.norm()):
+        size, denominator, refusal = float(u.norm()), float(u @ y), self.eps**0.75
+        already_known = size <= refusal * (1 + float(Hy.norm()))
+        if already_known or not abs(denominator) > refusal * size * float(y.norm()):
             return None
         return Correction(u[:, None], torch.tensor([[1 / denominator]], dtype=s.dtype, device=s.device))

@@ -31,8 +31,13 @@ class Limited(Curvature):
 
     def start(self, objective: Objective, at: Point) -> None:
         self.refusal = refusal_threshold(at.x.dtype)
-        self.gamma = 1.0
         self.pairs = Pairs(self.m, at, self.space)
+        self.forget(objective, at)
+
+    def forget(self, objective: Objective, at: Point) -> None:
+        """The memory of the pairs stays, and is used again."""
+        self.gamma = 1.0
+        self.pairs.clear()
         self._met: Met[NewPair | None] = Met()
 
     def move(self, objective: Objective, at: Point) -> None:

@@ -82,12 +82,15 @@ class Mix(Limited):
     def start(self, objective: Objective, at: Point) -> None:
         if not self.asked and self.space.dimension(at.x) <= _SMALL:
             self.m = max(self.m, _DEEP)
-        super().start(objective, at)
-        self.pairs.track_s()
         n, rounding = self.space.dimension(at.x), 8 * torch.finfo(at.x.dtype).eps
         flipped = Flipped(self.mixing.spectrum, self.mixing.flips, rounding, n)
         scaled = Scaled(_POSITIVE, long=n <= self.m)
         self._families = [*([scaled] if self.mixing.lbfgs else []), *([flipped] if flipped.count else [])]
+        super().start(objective, at)
+        self.pairs.track_s()
+
+    def forget(self, objective: Objective, at: Point) -> None:
+        super().forget(objective, at)
         self.losses, self._judged = np.zeros(sum(family.count for family in self._families)), 0
 
     @property
@@ -96,7 +99,9 @@ class Mix(Limited):
         losses = self.losses.copy()
         if self.mixing.lbfgs and self._families[-1].positive:
             losses[: self._families[0].count] -= self.mixing.convex
-        shares = np.exp(self.mixing.eta * (losses.min() - losses))
+        behind = losses - losses.min()
+        late, shares = behind > 0, np.ones_like(behind)
+        shares[late] = np.exp(-self.mixing.eta * behind[late])  # eta may be infinite
         return shares / shares.sum()
 
     def accepts(self, grams: Grams, gamma: float) -> bool:

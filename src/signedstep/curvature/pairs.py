@@ -79,11 +79,15 @@ class Pairs:
     def __init__(self, m: int, at: Point, space: Space):
         self.m, self.space = m, space
         self.rows = torch.empty(2 * m, at.x.numel(), dtype=at.x.dtype, device=at.x.device)
+        self._tracks_s = False
+        self.clear()
+
+    def clear(self) -> None:
+        """Forget all pairs."""
         self._grams = np.zeros((4, 0, 0))
         self.order = np.zeros(0, dtype=np.intp)
         """The slots in use, oldest pair first."""
         self._used = self.rows[:0]
-        self._tracks_s = False
         self._seen: list[Seen] = []
 
     def __len__(self) -> int:

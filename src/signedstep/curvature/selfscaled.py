@@ -35,9 +35,9 @@ class SelfScaled(Dense):
     definite = True
 
     def correction(self, pair: Pair) -> Correction | None:
-        s, y, Hy, _ = pair
+        s, y, Hy, _, noise = pair
         sy, yHy = float(s @ y), float(y @ Hy)
-        if not (sy > self.refusal * float(y.norm()) and 0 < yHy < math.inf):
+        if not (sy > noise and 0 < yHy < math.inf):
             return None
         tau, phi = self._scaling(pair, sy, yHy / sy)
         v = (s / sy - Hy / yHy) * math.sqrt(abs(phi) * yHy / tau)
@@ -68,7 +68,7 @@ class SelfScaled(Dense):
         d = self.H @ g
         square = float(d @ d)
         t = float(s @ d) / square if square > 0 else 0.0
-        if float((s - t * d).norm()) <= self.refusal**0.5:
+        if float((s - t * d).norm()) <= self.eps**0.25:
             return t * float(s @ g)
         z, _ = torch.linalg.solve_ex(self.H, s)
         return float(s @ z)
