@@ -189,7 +189,7 @@ def dense_fisher(model: nn.Module, loss_func: nn.Module, data: list) -> Tensor:
 
 def objective_of(model: nn.Module, loss_func: nn.Module, data: list) -> tuple[ClosureObjective, Point]:
     loss = ModuleLoss(model, loss_func, data)
-    objective = loss.bind((), tuple(loss.x0.shape), True)
+    objective = loss.bind(loss.x0, tuple(loss.x0.shape))
     return objective, objective(loss.x0)
 
 
@@ -345,7 +345,7 @@ def test_what_they_need_is_said():
     for method in MODELS:
         with pytest.raises(TypeError, match=f"'{method}/trust' needs .*ModuleLoss"):
             signedstep.minimize(lambda x: (x**2).sum(), torch.ones(2), method=method)
-    with pytest.raises(TypeError, match="kfac needs the loss of a module"):
+    with pytest.raises(TypeError, match=r"'kfac/trust' needs a module .*, got a LeastSquares"):
         signedstep.minimize(LeastSquares(lambda x: x), torch.ones(2), method="kfac")
     with pytest.raises(TypeError, match="brings its own derivatives, so jac= must be None"):
         signedstep.minimize(LeastSquares(lambda x: x), np.ones(2), jac=lambda x: x)
@@ -445,3 +445,15 @@ def test_batches_whose_means_are_not_the_mean_are_refused(how):
     assert ModuleLoss(nn.Linear(2, 2), nn.CrossEntropyLoss(**how), (X, y))().isfinite()
     assert ModuleLoss(nn.Linear(2, 2), nn.CrossEntropyLoss(**how, reduction="sum"), batches)().isfinite()
     assert ModuleLoss(nn.Linear(2, 2), nn.CrossEntropyLoss(), batches)().isfinite()
+
+
+def test_what_a_module_loss_does_not_take_is_said():
+    model, data = made(nn.MSELoss())
+    loss = ModuleLoss(model, nn.MSELoss(), data)
+    other = torch.float32 if loss.x0.dtype == torch.float64 else torch.float64
+    with pytest.raises(ValueError, match=f"must be {loss.x0.dtype} on cpu .*, got {other} on cpu"):
+        signedstep.minimize(loss, loss.x0.to(other))
+    with pytest.raises(TypeError, match=r"no arguments beside its data, got args=\(1, 2\)"):
+        signedstep.minimize(loss, args=(1, 2))
+    with pytest.raises(TypeError, match="use 'newton-cg'"):
+        signedstep.minimize(loss, method="newton")

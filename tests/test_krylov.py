@@ -8,7 +8,9 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy import sparse
 from scipy.optimize import OptimizeWarning
+from scipy.sparse.linalg import aslinearoperator
 from torch import Tensor, nn
 
 import signedstep
@@ -241,7 +243,26 @@ def test_products_and_gradients_are_counted():
     by_differences = signedstep.minimize(rosenbrock_2, START, method="newton-cg", jac=rosenbrock_gradient)
     assert by_differences.njev == by_differences.nfev + by_differences.nhev
     by_autograd = signedstep.minimize(rosenbrock_2, torch.tensor(START), method="newton-cg")
-    assert by_autograd.njev == by_autograd.nfev + by_autograd.nit, "one gradient to differentiate an iteration"
+    steps = int(by_autograd.history.evals.sum())
+    assert by_autograd.njev == by_autograd.nfev == 1 + steps + by_autograd.nit, "one more evaluation an iteration"
+
+
+@pytest.mark.parametrize("make", [sparse.csr_array, aslinearoperator])
+def test_sparse_hessians_and_operators_are_multiplied_as_they_are(make, monkeypatch):
+    def forbidden(*_):
+        raise AssertionError("made dense")
+
+    monkeypatch.setattr(sparse.csr_array, "toarray", forbidden)
+    made = lambda x: make(rosenbrock_hessian(x))  # noqa: E731
+    dense, other = (
+        signedstep.minimize(rosenbrock_2, START, method="newton-cg", jac=rosenbrock_gradient, hess=hess)
+        for hess in (rosenbrock_hessian, made)
+    )
+    assert other.success
+    assert other.x == pytest.approx(dense.x, abs=1e-8)
+    wrong = lambda x: make(np.ones((2, 3)))  # noqa: E731
+    with pytest.raises(ValueError, match=r"shape \(2, 2\), got \(2, 3\)"):
+        signedstep.minimize(rosenbrock_2, START, method="newton-cg", jac=rosenbrock_gradient, hess=wrong)
 
 
 def test_a_refused_trial_costs_no_products():

@@ -485,3 +485,23 @@ def test_differences_for_a_start_in_float32_are_made_in_float64():
 
 def test_auto_takes_a_globalization():
     assert minimize(bowl, START, method="auto/flip").success
+
+
+def test_a_function_that_writes_into_what_autograd_differentiates_is_told():
+    def careless(x):
+        with torch.no_grad():
+            x.clamp_(min=0.5)
+        return (x**2).sum()
+
+    with pytest.raises(ValueError, match="must not write into x"):
+        signedstep.minimize(careless, torch.tensor([1.0, 0.1]))
+
+
+def test_a_fixed_gamma_scales_the_first_trials_of_gradient_descent():
+    fun = lambda x: 0.5 * (x * x * torch.tensor([1.0, 3.0])).sum()  # noqa: E731
+    runs = [
+        signedstep.minimize(fun, torch.tensor([1.0, 1.0]), method="gd", options={"gamma": gamma})
+        for gamma in (3.0, 30.0)
+    ]
+    assert all(run.success for run in runs)
+    assert runs[0].nit < runs[1].nit

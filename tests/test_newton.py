@@ -133,3 +133,52 @@ def test_a_hessian_of_the_wrong_shape_is_refused(shape):
                 hess=lambda x, given=given: given,
                 method="newton",
             )
+
+
+def chain(x):
+    return (100 * (x[1:] - x[:-1] ** 2) ** 2 + (1 - x[:-1]) ** 2).sum()
+
+
+def chain_residuals(x):
+    return torch.cat((14 * (x[1:] - x[:-1] ** 2), 1 - x[:-1]))
+
+
+def chain_residuals_of_arrays(x):
+    return np.concatenate((14 * (x[1:] - x[:-1] ** 2), 1 - x[:-1]))
+
+
+@pytest.mark.parametrize("maxfun", [1, 2, 7, 20, 60, 200, None])
+@pytest.mark.parametrize(
+    ("method", "residuals", "x0"),
+    [
+        ("newton", None, -torch.ones(5, dtype=torch.float64)),
+        ("newton-cg", None, -torch.ones(5, dtype=torch.float64)),
+        ("gauss-newton", chain_residuals, -torch.ones(5, dtype=torch.float64)),
+        ("newton", chain_residuals, -torch.ones(5, dtype=torch.float64)),
+        ("newton", chain_residuals_of_arrays, -np.ones(5)),
+        ("gauss-newton", chain_residuals_of_arrays, -np.ones(5)),
+    ],
+)
+def test_every_call_of_the_function_counts_and_none_is_beyond_the_limit(method, residuals, x0, maxfun):
+    calls = 0
+
+    def counted(x):
+        nonlocal calls
+        calls += 1
+        return (residuals or chain)(x)
+
+    fun = signedstep.LeastSquares(counted) if residuals else counted
+    options = {} if maxfun is None else {"maxfun": maxfun}
+    result = signedstep.minimize(fun, x0, method=method, options=options)
+    assert result.nfev == calls
+    first = 6 if isinstance(x0, np.ndarray) else 1  # the start is evaluated in any case, here by differences
+    assert maxfun is None or calls <= max(maxfun, first)
+    assert result.success or result.status is Status.MAXFUN
+
+
+def test_closures_called_for_products_count_towards_max_eval():
+    x = torch.nn.Parameter(-torch.ones(5, dtype=torch.float64))
+    calls = []
+    optimizer = signedstep.SecondOrder([x], "newton-cg", max_iter=100, max_eval=10)
+    optimizer.step(lambda: calls.append(0) or chain(x))
+    assert optimizer.n_evals == len(calls) <= 1 + 10 + 2  # checked between iterations, each of them two calls

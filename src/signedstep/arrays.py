@@ -9,7 +9,7 @@ import torch
 from scipy.optimize import approx_fprime
 from torch import Tensor
 
-from signedstep.objective import Point, Product, check_real, check_shape, pair, scalar, square
+from signedstep.objective import Point, Product, check_real, check_shape, check_square, pair, scalar, square
 
 
 class NumpyObjective:
@@ -28,9 +28,9 @@ class NumpyObjective:
         return 1 if callable(self.jac) or self.jac is True else 1 + (2 * n if self.jac == "3-point" else n)
 
     @property
-    def hessian_cost(self) -> int:
+    def second_cost(self) -> int:
         """Values of the function that a Hessian costs: differences of gradients that come with values."""
-        return math.prod(self.shape) if self.hess is None and self.jac is True else 0
+        return self.cost * math.prod(self.shape) if self.hess is None and self.jac is True else 0
 
     @torch.enable_grad()  # functions of arrays may use autograd inside
     def __call__(self, x: Tensor) -> Point:
@@ -55,8 +55,7 @@ class NumpyObjective:
         array = at.x.numpy()
         if self.hess is not None:
             H = self.hess(self._shaped(array), *self.args)
-            H = H.toarray() if hasattr(H, "toarray") else H
-            return square(torch.from_numpy(np.array(H, dtype=array.dtype)), self.shape)
+            return self._matrix(H.toarray() if hasattr(H, "toarray") else H, array.dtype)
         steps = np.finfo(array.dtype).eps ** 0.5 * np.maximum(1, np.abs(array))
         steps = np.where(array < 0, -steps, steps)
         gradient = lambda z: at.g.numpy() if np.array_equal(z, array) else self._gradient(z)  # noqa: E731
@@ -64,10 +63,10 @@ class NumpyObjective:
         return torch.from_numpy(rows.reshape(len(array), len(array)))
 
     def hvp(self, at: Point) -> Product:
-        """By the user's products or matrix, else by a forward difference of the gradient along v."""
+        """By the user's products or matrix, sparse or a LinearOperator, else by differences of the gradient along v."""
         array = at.x.numpy()
         if self.hessp is None and self.hess is not None:
-            return self.hessian(at).mv
+            return self._operator(at)
         multiply = self._given if self.hessp is not None else self._along
 
         @torch.enable_grad()
@@ -76,6 +75,20 @@ class NumpyObjective:
             return torch.from_numpy(np.array(multiply(at, array, v.numpy()), dtype=array.dtype))
 
         return product
+
+    def _matrix(self, H: Any, dtype: np.dtype) -> Tensor:
+        check_real(H, "the Hessian")
+        return square(torch.from_numpy(np.array(H, dtype=dtype)), self.shape)
+
+    @torch.enable_grad()
+    def _operator(self, at: Point) -> Product:
+        self.hessians += 1
+        array = at.x.numpy()
+        H = self.hess(self._shaped(array), *self.args)
+        if not (hasattr(H, "tocsr") or hasattr(H, "matvec")):
+            return self._matrix(H, array.dtype).mv
+        check_square(H.shape, self.shape)
+        return lambda v: torch.from_numpy(np.asarray(H @ v.numpy(), dtype=array.dtype))
 
     def _given(self, at: Point, x: np.ndarray, v: np.ndarray) -> np.ndarray:
         given = np.asarray(self.hessp(self._shaped(x), self._shaped(v), *self.args))

@@ -30,7 +30,7 @@ class ClosureObjective:
     """
 
     cost = 1
-    hessian_cost = 0
+    second_cost = 1
 
     def __init__(
         self,
@@ -71,7 +71,7 @@ class ClosureObjective:
 
     def hvp(self, at: Point) -> Product:
         """Products with the Hessian by a second backward pass, through the loss of one more call of the closure."""
-        self.gradients += 1
+        self.evals, self.gradients = self.evals + 1, self.gradients + 1
         with torch.enable_grad():
             self._place(at.x)
             loss, _ = self._returned()

@@ -17,10 +17,10 @@ from signedstep.checks import check_count
 from signedstep.closure import ClosureObjective
 from signedstep.engine import Engine, Tolerances
 from signedstep.history import History
-from signedstep.methods import build, full_name, needs_hessian
+from signedstep.methods import build, full_name
 from signedstep.module import ModuleLoss
 from signedstep.residuals import LeastSquares
-from signedstep.sources import Derivatives, Source, objective_of
+from signedstep.sources import Derivatives, Source, objective_of, second_cost
 from signedstep.space import Space
 from signedstep.status import Status
 
@@ -118,10 +118,10 @@ def minimize(
     start, front = _start(x0)
     space = Space()
     parts = build(method, start, space, _pick(options, _SHAPE_OPTIONS))
-    objective = objective_of(fun, Derivatives(jac, hess, hessp), args, front.shape, parts.name, tensors)
+    objective = objective_of(fun, Derivatives(jac, hess, hessp), args, start, front.shape, parts.name, tensors)
     tolerances = Tolerances(**_pick(options, _TOLERANCES))
-    reserve = objective.hessian_cost if needs_hessian(parts.name) else 0
-    limits = _Limits(options.get("maxiter"), options.get("maxfun"), start.numel(), objective.cost, reserve)
+    costs = objective.cost, second_cost(objective, parts.name)
+    limits = _Limits(options.get("maxiter"), options.get("maxfun"), start.numel(), *costs)
     engine = Engine(
         objective, objective(start), parts.curvature, parts.globalization, space, tolerances, parts.on_failure
     )
@@ -212,7 +212,7 @@ class _Limits:
         return Status.MAXFUN if self.remaining(evals) < 1 else Status.RUNNING
 
     def remaining(self, evals: int) -> float:
-        """How many points may still be evaluated, beside the Hessian that one of them may need."""
+        """How many points may still be evaluated, beside the second derivatives that one of them may need."""
         return math.inf if self.maxfun == math.inf else (self.maxfun - evals - self.reserve) // self.cost
 
 

@@ -59,12 +59,17 @@ class ModuleLoss:
         parts = [self.loss_func(self.model(X), y) * (len(X) / self.count if mean else 1) for X, y in self.data]
         return parts[0] if len(parts) == 1 else torch.stack(parts).sum()
 
-    def bind(self, args: tuple, shape: tuple[int, ...], tensors: bool) -> ClosureObjective:
-        """The objective over all parameters of the module that are trained, as one flat vector."""
+    def bind(self, start: Tensor | None, shape: tuple[int, ...]) -> ClosureObjective:
+        """The objective over all parameters of the module that are trained, from a flat vector; None: not a tensor."""
         flat = self._flat()
         n = sum(p.numel() for p in flat.params)
-        if not tensors or shape != (n,):
+        if start is None or shape != (n,):
             raise ValueError(f"x0 of a ModuleLoss must be a tensor of its {n} parameters, as its x0 is, got {shape}")
+        if (start.dtype, start.device) != (flat.dtype, flat.device):
+            raise ValueError(
+                f"x0 of a ModuleLoss must be {flat.dtype} on {flat.device} as its parameters are, "
+                f"got {start.dtype} on {start.device}"
+            )
         return ClosureObjective(flat, self)
 
     @property

@@ -75,13 +75,17 @@ class TorchObjective:
     """A function of a torch tensor; its gradient comes from autograd unless `jac` provides it."""
 
     cost = 1
-    hessian_cost = 0
 
     def __init__(
         self, fun: Callable, jac: Any, args: tuple, shape: tuple[int, ...], hess: Any = None, hessp: Any = None
     ):
         self.fun, self.jac, self.args, self.shape, self.hess, self.hessp = fun, jac, args, shape, hess, hessp
         self.evals = self.gradients = self.hessians = 0
+
+    @property
+    def second_cost(self) -> int:
+        """Values of the function that second derivatives at a point cost, before any product."""
+        return int(self.hess is None and self.hessp is None)
 
     def __call__(self, x: Tensor) -> Point:
         if torch.is_grad_enabled():
@@ -92,9 +96,11 @@ class TorchObjective:
     def _evaluated(self, x: Tensor) -> Point:
         self.evals += 1
         if not self.jac:
-            leaf = x.detach().view(self.shape).requires_grad_(True)
+            leaf, version = x.detach().view(self.shape).requires_grad_(True), x._version
             value = self.fun(leaf, *self.args)
             f = scalar(value)
+            if x._version != version:
+                raise ValueError("fun must not write into x, which autograd differentiates; let it work on a copy")
             (g,) = torch.autograd.grad(differentiable(value), leaf, allow_unused=True, materialize_grads=True)
             return Point(x, f, g.reshape(-1))
         value = self.fun(self._shaped(x), *self.args)
@@ -111,6 +117,7 @@ class TorchObjective:
         if self.hess is not None:
             H = torch.as_tensor(self.hess(self._shaped(at.x), *self.args), dtype=at.x.dtype, device=at.x.device)
             return square(H.detach(), self.shape)
+        self.evals, self.gradients = self.evals + 1, self.gradients + 1
         # n backward passes: no demands on the function, where vmap has some
         value = lambda z: self.fun(z.view(self.shape), *self.args).reshape(())  # noqa: E731
         return torch.autograd.functional.hessian(value, at.x).view(n, n)  # type: ignore[union-attr]
@@ -121,7 +128,7 @@ class TorchObjective:
             return self._given(at)
         if self.hess is not None:
             return self.hessian(at).mv
-        self.gradients += 1
+        self.evals, self.gradients = self.evals + 1, self.gradients + 1
         with torch.enable_grad():
             leaf = at.x.detach().view(self.shape).requires_grad_(True)
             value = differentiable(self.fun(leaf, *self.args))
@@ -185,16 +192,22 @@ def check_shape(given: tuple[int, ...], wanted: tuple[int, ...], source: str = "
         raise ValueError(f"{source} must have the shape {wanted} of x0, got {given}")
 
 
-def check_real(g: Any) -> None:
-    if g.is_complex() if isinstance(g, Tensor) else np.iscomplexobj(g):
-        raise TypeError("the gradient must be real, got complex numbers")
+def check_real(given: Any, source: str = "the gradient") -> None:
+    if given.is_complex() if isinstance(given, Tensor) else np.iscomplexobj(given):
+        raise TypeError(f"{source} must be real, got complex numbers")
+
+
+def check_square(given: tuple[int, ...], shape: tuple[int, ...]) -> None:
+    """Complain of a Hessian that has not the shape of one for an x of this shape."""
+    n = math.prod(shape)
+    if tuple(given) not in ((n, n), (*shape, *shape)) and not math.prod(given) == n == 1:
+        raise ValueError(f"the Hessian must have the shape {(n, n)}, got {tuple(given)}")
 
 
 def square(H: Tensor, shape: tuple[int, ...]) -> Tensor:
     """A Hessian as a matrix, if it has the shape of one for an x of this shape."""
+    check_square(H.shape, shape)
     n = math.prod(shape)
-    if tuple(H.shape) not in ((n, n), (*shape, *shape)) and not H.numel() == n == 1:
-        raise ValueError(f"the Hessian must have the shape {(n, n)}, got {tuple(H.shape)}")
     return H.reshape(n, n)
 
 

@@ -5,13 +5,14 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from scipy.optimize import OptimizeWarning
+from torch import Tensor
 
 from signedstep.arrays import NumpyObjective
 from signedstep.closure import ClosureObjective
 from signedstep.methods import needs_hessian, needs_parts, needs_products
 from signedstep.module import ModuleLoss
 from signedstep.objective import TorchObjective
-from signedstep.residuals import LeastSquares
+from signedstep.residuals import LeastSquares, TorchResiduals
 
 Source = TorchObjective | NumpyObjective | ClosureObjective
 _DIFFERENCES = ("2-point", "3-point")
@@ -26,11 +27,17 @@ class Derivatives(NamedTuple):
 
 
 def objective_of(
-    fun: Any, given: Derivatives, args: tuple, shape: tuple[int, ...], method: str, tensors: bool
+    fun: Any, given: Derivatives, args: tuple, start: Tensor, shape: tuple[int, ...], method: str, tensors: bool
 ) -> Source:
-    """The objective that a method, by its full name, wants of a user's function; complains where it cannot be had."""
+    """The objective that a method, by its full name, wants of a user's function; complains where it cannot be had.
+
+    `start` is x0 as a flat vector; `shape` the user's, who has given a tensor or an array.
+    """
     if isinstance(fun, LeastSquares | ModuleLoss):
-        return _bound(fun, given, args, shape, tensors)
+        _check_parts(fun, given, args, method)
+        if isinstance(fun, ModuleLoss):
+            return fun.bind(start if tensors else None, shape)
+        return fun.bind(args, shape, tensors)
     _check_first(fun, given.jac, tensors)
     if needs_parts(method):
         raise TypeError(f"{method!r} needs {needs_parts(method)} as fun, got {fun!r}")
@@ -43,13 +50,27 @@ def objective_of(
     return (TorchObjective if tensors else NumpyObjective)(fun, given.jac, args, shape, given.hess, given.hessp)
 
 
-def _bound(
-    fun: LeastSquares | ModuleLoss, given: Derivatives, args: tuple, shape: tuple[int, ...], tensors: bool
-) -> Source:
+def second_cost(objective: Source, method: str) -> int:
+    """Values of the function that a method, by its full name, may need at a point for second derivatives.
+
+    Differences along single vectors, as products of arrays are made, come on top of it.
+    """
+    if needs_hessian(method) or (needs_products(method) and not isinstance(objective, NumpyObjective)):
+        return objective.second_cost
+    return int(bool(needs_parts(method)) and isinstance(objective, TorchResiduals))
+
+
+def _check_parts(fun: LeastSquares | ModuleLoss, given: Derivatives, args: tuple, method: str) -> None:
+    kind = type(fun).__name__
     for name, value in given._asdict().items():
         if value is not None:
-            raise TypeError(f"{type(fun).__name__} brings its own derivatives, so {name}= must be None, got {value!r}")
-    return fun.bind(args, shape, tensors)
+            raise TypeError(f"{kind} brings its own derivatives, so {name}= must be None, got {value!r}")
+    if kind not in (needs_parts(method) or kind):  # a sentence that names what it accepts
+        raise TypeError(f"{method!r} needs {needs_parts(method)} as fun, got a {kind}")
+    if isinstance(fun, ModuleLoss) and args:
+        raise TypeError(f"a ModuleLoss has no arguments beside its data, got args={args!r}")
+    if isinstance(fun, ModuleLoss) and needs_hessian(method):
+        raise TypeError(f"{method!r} needs the whole Hessian, a ModuleLoss offers its products: use 'newton-cg'")
 
 
 def _check_first(fun: Any, jac: Any, tensors: bool) -> None:

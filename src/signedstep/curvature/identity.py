@@ -16,7 +16,10 @@ from signedstep.spectrum import Spectrum
 
 
 class Identity(Curvature):
-    """B = gamma I. With gamma = s.y/s.s this is the step of Barzilai and Borwein (1988)."""
+    """B = gamma I. With gamma = s.y/s.s this is the step of Barzilai and Borwein (1988).
+
+    A fixed gamma makes -g/gamma the first trial; 1, the identity, is no estimate, and lengths are left to the search.
+    """
 
     definite = True
 
@@ -37,8 +40,8 @@ class Identity(Curvature):
 
     def update(self, old: Point, new: Point) -> bool:
         if self.policy.rule == "identity":
-            self.gamma = self.policy.factor
-            return False
+            self.gamma, self.learned = self.policy.factor, int(self.policy.factor != 1)
+            return bool(self.learned)
         (ss, sy), (yy,) = self._met.take(new, lambda: self._measured(old, new))
         if not (0 < ss < math.inf and 0 < yy < math.inf):
             return False

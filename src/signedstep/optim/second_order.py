@@ -241,11 +241,11 @@ class SecondOrder(Resumable):
         """Run the engine; why it ended."""
         options = self._options
         engine.globalization.boldness = rate
-        first, before = engine.k, engine.evals
+        first, before = engine.k, self._n_evals
         while rate and engine.status is Status.RUNNING:
             if engine.k >= first + options["max_iter"]:
                 return Status.MAXITER
-            if engine.evals - before >= options["max_eval"]:
+            if self._n_evals - before >= options["max_eval"]:
                 return Status.MAXFUN
             record = engine.step()
             self._history.append(record._replace(f=-record.f) if options["maximize"] else record)
