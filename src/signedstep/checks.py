@@ -1,39 +1,41 @@
 """Checks of what users pass in: an error names the argument, what was given and what is accepted."""
 
 import math
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from numbers import Real
 from typing import Any
 
 
-def check_number(name: str, value: Any, accepted: str, valid: bool | None = None) -> float:
+def check_number(name: str, value: Any, accepted: str, valid: Callable[[float], bool] = lambda number: True) -> float:
     """The value as a float, if it is a real number and `valid`; `accepted` describes what is."""
     if isinstance(value, bool) or not isinstance(value, Real) or math.isnan(value):
         raise TypeError(f"{name} must be {accepted}, got {value!r}")
-    if valid is False:
+    if not valid(float(value)):
         raise ValueError(f"{name} must be {accepted}, got {value!r}")
     return float(value)
 
 
+def check_positive(name: str, value: Any) -> float:
+    """A number above zero, and finite."""
+    return check_number(name, value, "a positive number", lambda number: 0 < number < math.inf)
+
+
 def check_at_least_zero(name: str, value: Any) -> float:
     """A number that is not negative."""
-    accepted = "a number that is not negative"
-    return check_number(name, value, accepted, valid=check_number(name, value, accepted) >= 0)
+    return check_number(name, value, "a number that is not negative", lambda number: number >= 0)
 
 
 def check_fraction(name: str, value: Any) -> float:
     """A number in [0, 1)."""
-    accepted = "a number in [0, 1)"
-    return check_number(name, value, accepted, valid=0 <= check_number(name, value, accepted) < 1)
+    return check_number(name, value, "a number in [0, 1)", lambda number: 0 <= number < 1)
 
 
 def check_count(name: str, value: Any, least: int) -> int:
     """A whole number, at least `least`."""
     accepted = f"a whole number, at least {least}"
-    number = check_number(name, value, accepted)
-    if not number.is_integer():
+    if not check_number(name, value, accepted).is_integer():
         raise TypeError(f"{name} must be {accepted}, got {value!r}")
-    return int(check_number(name, value, accepted, valid=number >= least))
+    return int(check_number(name, value, accepted, lambda number: number >= least))
 
 
 def check_choice(name: str, value: Any, choices: Collection[str]) -> str:

@@ -1,7 +1,7 @@
 """The engine: one iteration at a time, shared by every front.
 
-It proposes, then commits: nothing changes until a step is accepted, and trial points that are not finite are data for
-the search, never exceptions.
+It proposes, then commits: the point stays until a step is accepted (the model may learn from a trial that was refused,
+or be made to forget after a failure), and trial points that are not finite are data for the search, never exceptions.
 """
 
 import math

@@ -184,8 +184,7 @@ class ModifiedDense(Modified):
 
     def diagonalised(self, B: Curvature, g: Tensor) -> Spectrum:
         w, V = torch.linalg.eigh(B.matrix())
-        c = V.T @ g.double().cpu()
-        return Spectrum(w.numpy(), c.numpy(), lambda a: (V @ torch.from_numpy(a)).to(g))
+        return rules.of_eigenvectors(w, V, g)
 
 
 def steepest(space: Space, g: Tensor) -> Direction:

@@ -21,7 +21,7 @@ class Eigenbasis:
     """The eigenvectors of such a matrix, as a change of coordinates for tensors like the parameters."""
 
     def __init__(self, blocks: Sequence[Block]):
-        self._blocks = [(block.positions, _eigen(block.G), _eigen(block.A)) for block in blocks]
+        self._blocks = [(block.positions, _eigen(block.G), _eigen(_or_one(block.A, block.G))) for block in blocks]
         self._sizes = [(len(g), len(a)) for _, (g, _), (a, _) in self._blocks]
         self.w = np.concatenate([torch.outer(g, a).reshape(-1).numpy(force=True) for _, (g, _), (a, _) in self._blocks])
 
@@ -49,10 +49,12 @@ def _joined(tensors: Sequence[Tensor], at: Sequence[int]) -> Tensor:
     return torch.cat([tensors[i].reshape(len(tensors[i]), -1) for i in at], dim=1)
 
 
-def _eigen(factor: Tensor | None) -> tuple[Tensor, Tensor]:
-    """Eigenvalues, zero where they are below the rounding of the factor, and eigenvectors; 1 without a factor."""
-    if factor is None:
-        return torch.ones(1, dtype=torch.float64), torch.ones(1, 1, dtype=torch.float64)
+def _or_one(factor: Tensor | None, like: Tensor) -> Tensor:
+    return like.new_ones(1, 1) if factor is None else factor
+
+
+def _eigen(factor: Tensor) -> tuple[Tensor, Tensor]:
+    """Eigenvalues, zero where they are below the rounding of the factor, and eigenvectors."""
     w, Q = torch.linalg.eigh(factor.detach().double())
     noise = len(w) * torch.finfo(factor.dtype).eps * w.abs().amax()
     return w.where(w > noise, torch.zeros_like(w)), Q

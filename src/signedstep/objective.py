@@ -1,4 +1,4 @@
-"""Objectives: a flat vector in, value and gradient out. The only autograd of the package is here."""
+"""Objectives: a flat vector in, value and gradient out. Autograd is a matter of objectives, here and beside it."""
 
 import math
 from collections.abc import Callable

@@ -24,7 +24,7 @@ from signedstep.globalization import NOT_FINITE, Globalization, Scale, Step
 from signedstep.noise import Noise
 from signedstep.objective import Objective, Point
 from signedstep.space import Space
-from signedstep.spectrum import Spectrum
+from signedstep.spectrum import Spectrum, along
 from signedstep.status import Status
 
 _FAR = 1e10
@@ -133,8 +133,7 @@ class Region(Globalization):
             seen = None
         if seen and np.isfinite(seen.c).all() and not np.isnan(seen.w).any():
             return seen
-        size = math.sqrt(self.space.square(g))
-        return Spectrum(np.zeros(1), np.array([size]), lambda a: g * (a[0] / size))
+        return along(g, math.sqrt(self.space.square(g)), 0.0)
 
     def _tried(
         self, objective: Objective, at: Point, B: Curvature, p: Tensor, trial: Trial

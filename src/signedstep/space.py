@@ -1,4 +1,4 @@
-"""The vector space R^n: the only place where n numbers are summed.
+"""The vector space R^n: the only place where methods of O(n) memory sum n numbers, so that ranks can share them.
 
 Scalars and small matrices are float64 on the host, whatever the precision and device of the vectors, so that every
 decision is made in double precision. A distributed space only has to reduce what these methods return.

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
+import torch
 from torch import Tensor
 
 
@@ -22,6 +23,20 @@ class Spectrum(NamedTuple):
     w: np.ndarray
     c: np.ndarray
     lift: Callable[[np.ndarray], Tensor]
+
+
+def along(g: Tensor, size: float, w: float) -> Spectrum:
+    """Of w I, for a gradient of this size: all that it can meet is along it."""
+    return Spectrum(np.array([w]), np.array([size]), lambda a: g * (a[0] / size))
+
+
+def of_eigenvectors(w: Tensor, V: Tensor, g: Tensor) -> Spectrum:
+    """Of a whole matrix with eigenvectors in the columns of V, in whatever precision and wherever they are."""
+
+    def lift(a: np.ndarray) -> Tensor:
+        return (V @ torch.as_tensor(a, dtype=V.dtype, device=V.device)).to(g)
+
+    return Spectrum(w.numpy(force=True), (V.T @ g.to(V)).numpy(force=True), lift)
 
 
 def newton(w: np.ndarray, c: np.ndarray) -> np.ndarray:

@@ -77,9 +77,9 @@ class Curvature(ABC):
         It then shares its reduction with what else is summed of the trial. The value of `new` may not be known yet.
         """
 
-    def learn_from_refused(self, at: Point, tried: Point) -> bool:
+    def learn_from_refused(self, at: Point, tried: Point) -> None:
         """Learn from a trial that was refused: the model stays at `at`."""
-        return self.update(at, tried)
+        self.update(at, tried)
 
     @abstractmethod
     def solve(self, g: Tensor) -> Tensor:

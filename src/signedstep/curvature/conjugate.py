@@ -1,4 +1,4 @@
-"""Nonlinear conjugate gradients: p = -g + beta p_before, with three vectors of memory and no matrix at all."""
+"""Nonlinear conjugate gradients: p = -g + beta p_before, with one vector of memory and no matrix at all."""
 
 import math
 from collections.abc import Callable, Mapping
@@ -17,7 +17,6 @@ class Products(NamedTuple):
     """Inner products of a step along p: g is the gradient after it, o the one before, y = g - o."""
 
     gg: float
-    go: float
     gy: float
     oo: float
     py: float
@@ -70,7 +69,7 @@ class ConjugateGradient(Curvature):
         along = ps * ps >= 0.5 * pp * ss > 0
         if not (along and oo > 0 and py and abs(go) < self.powell * gg):
             return 0.0
-        beta = self.beta(Products(gg, go, gy, oo, py))
+        beta = self.beta(Products(gg, gy, oo, py))
         return beta if abs(beta) < torch.finfo(p.dtype).max else 0.0
 
     def solve(self, g: Tensor) -> Tensor:

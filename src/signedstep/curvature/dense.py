@@ -10,7 +10,7 @@ from torch import Tensor
 from signedstep.curvature.base import Curvature
 from signedstep.curvature.gamma import Gamma
 from signedstep.objective import Objective, Point
-from signedstep.spectrum import Spectrum
+from signedstep.spectrum import Spectrum, of_eigenvectors
 
 
 class Pair(NamedTuple):
@@ -95,12 +95,7 @@ class Dense(Curvature):
         h, V = torch.linalg.eigh(self.H)
         noise = torch.finfo(h.dtype).eps * h.abs().max()
         h = torch.where((h < 0) & (h > -noise), 0.0, h)  # a sign that is rounding: no huge negative curvature, but inf
-        c = V.T @ g.double()
-
-        def lift(a) -> Tensor:
-            return (V @ torch.as_tensor(a, dtype=V.dtype, device=V.device)).to(g.dtype)
-
-        return Spectrum(h.reciprocal().cpu().numpy(), c.cpu().numpy(), lift)
+        return of_eigenvectors(h.reciprocal(), V, g)
 
     def matrix(self) -> Tensor:
         h, V = torch.linalg.eigh(self.H)

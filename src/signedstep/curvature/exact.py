@@ -3,13 +3,12 @@
 from collections.abc import Mapping
 from typing import Any
 
-import numpy as np
 import torch
 from torch import Tensor
 
 from signedstep.curvature.local import Local
 from signedstep.objective import Objective, Point, Twice
-from signedstep.spectrum import Spectrum
+from signedstep.spectrum import Spectrum, of_eigenvectors
 
 
 class Exact(Local[Tensor]):
@@ -34,12 +33,7 @@ class Exact(Local[Tensor]):
     def spectrum(self, g: Tensor) -> Spectrum:
         if self._eigen is None or self.known is None:
             self._eigen = tuple(torch.linalg.eigh(self.matrix().to(g.device)))
-        w, V = self._eigen
-
-        def lift(a: np.ndarray) -> Tensor:
-            return (V @ torch.as_tensor(a, dtype=V.dtype, device=V.device)).to(g.dtype)
-
-        return Spectrum(w.numpy(force=True), (V.T @ g.double()).numpy(force=True), lift)
+        return of_eigenvectors(*self._eigen, g)
 
     def matrix(self) -> Tensor:
         return torch.eye(self.at.x.numel(), dtype=torch.float64) if self.known is None else self.known

@@ -4,7 +4,6 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-import numpy as np
 import torch
 from torch import Tensor
 
@@ -12,7 +11,7 @@ from signedstep.curvature.base import Curvature, Met
 from signedstep.curvature.gamma import Gamma
 from signedstep.objective import Objective, Point
 from signedstep.space import Space
-from signedstep.spectrum import Spectrum
+from signedstep.spectrum import Spectrum, along
 
 
 class Identity(Curvature):
@@ -53,8 +52,7 @@ class Identity(Curvature):
         return g / self.gamma
 
     def spectrum(self, g: Tensor) -> Spectrum:
-        length = self.space.square(g) ** 0.5
-        return Spectrum(np.array([self.gamma]), np.array([length]), lambda a: g * (a[0] / length))
+        return along(g, math.sqrt(self.space.square(g)), self.gamma)
 
     def matrix(self) -> Tensor:
         return torch.eye(self.n, dtype=torch.float64) * self.gamma

@@ -63,8 +63,8 @@ class Krylov(Curvature):
         self.move(self.objective, new)
         return True
 
-    def learn_from_refused(self, at: Point, tried: Point) -> bool:
-        return False
+    def learn_from_refused(self, at: Point, tried: Point) -> None:
+        """What is known is known of one point."""
 
     @property
     def learned(self) -> int:  # pyright: ignore[reportIncompatibleVariableOverride]
@@ -78,8 +78,7 @@ class Krylov(Curvature):
 
     def spectrum(self, g: Tensor) -> Spectrum:
         if not self.learned:
-            size = math.sqrt(self.space.square(g))
-            return Spectrum(np.ones(1), np.array([size]), lambda a: g * (a[0] / size))
+            return rules.along(g, math.sqrt(self.space.square(g)), 1.0)
         seen = self._around(g)
         if not (self.definite or self._looked):
             self._looked = True

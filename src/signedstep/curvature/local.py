@@ -34,8 +34,8 @@ class Local(Curvature, Generic[K]):
         self.move(self.objective, new)
         return True
 
-    def learn_from_refused(self, at: Point, tried: Point) -> bool:
-        return False
+    def learn_from_refused(self, at: Point, tried: Point) -> None:
+        """What is known is known of one point."""
 
     @property
     def known(self) -> K | None:

@@ -14,7 +14,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from signedstep.checks import check_at_least_zero, check_fraction, check_number
+from signedstep.checks import check_at_least_zero, check_flag, check_fraction, check_positive
 from signedstep.curvature.compact import Eigen, diagonalise
 from signedstep.curvature.experts import Flipped, Scaled
 from signedstep.curvature.gamma import Gamma
@@ -54,12 +54,13 @@ class Mixing:
     """
 
     def __post_init__(self) -> None:
+        check_flag("lbfgs", self.lbfgs)
         if not self.flips and not self.lbfgs:
             raise ValueError("flips must name at least one model if L-BFGS is left out")
         for factor, floor in self.flips:
-            check_number("the curvatures of flips", factor, "positive numbers", valid=0 < factor < math.inf)
-            check_fraction("the floors of flips", floor)
-        check_number("spectrum", self.spectrum, "a positive number", valid=0 < self.spectrum < math.inf)
+            check_positive("a curvature of flips", factor)
+            check_fraction("a floor of flips", floor)
+        check_positive("spectrum", self.spectrum)
         check_at_least_zero("eta", self.eta)
         check_at_least_zero("convex", self.convex)
         check_at_least_zero("lenience", self.lenience)

@@ -6,7 +6,7 @@ from typing import Any
 import torch.distributed as dist
 from torch import Tensor
 
-from signedstep.checks import check_at_least_zero, check_choice
+from signedstep.checks import check_at_least_zero, check_choice, check_flag
 from signedstep.distributed.link import Link
 from signedstep.distributed.objective import ParallelObjective, Weights
 from signedstep.distributed.reports import Reports
@@ -49,6 +49,7 @@ class Parallel:
     ):
         self.loss = check_choice("loss", loss, LOSSES)
         self.averaged = check_choice("gradients", gradients, GRADIENTS) == "averaged"
+        check_flag("shard", shard)
         self.shard = shard
         if count is not None and (self.averaged or loss == "sum"):
             raise ValueError(

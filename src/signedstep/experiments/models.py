@@ -10,7 +10,7 @@ import scipy.sparse
 import torch
 from torch import Tensor
 
-from signedstep.checks import check_choice, check_count, check_number
+from signedstep.checks import check_choice, check_count, check_positive
 from signedstep.experiments.runs import Network
 
 ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
@@ -70,7 +70,7 @@ def unknowns(network: Network, n_features: int) -> int:
 
 def start(network: Network, n_features: int, seed: int) -> Tensor:
     """The initial parameters: uniform in +-scale/sqrt(fan-in), a function of the seed alone."""
-    check_number("scale", network.scale, "a positive number", valid=0 < network.scale < math.inf)
+    check_positive("scale", network.scale)
     generator = torch.Generator().manual_seed(seed)
     parts = []
     for layer in layers(network, n_features):

@@ -93,10 +93,6 @@ class Trace:
         """The loss that the first so many evaluations bought."""
         return self.f[max(0, bisect_right(self.evals, evals) - 1)]
 
-    def at_seconds(self, seconds: float) -> float:
-        """The loss that the first so many seconds bought."""
-        return self.f[max(0, bisect_right(self.seconds, seconds) - 1)]
-
 
 @dataclass(frozen=True)
 class Outcome:

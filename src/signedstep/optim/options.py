@@ -68,7 +68,7 @@ def rate(*groups: Mapping[str, Any]) -> float:
     given = [_number(group["lr"]) for group in groups]
     rates = {check_number("lr", value, _RATE) for value in given}
     largest = max(rates)
-    check_number("lr", largest, _RATE, valid=0 <= largest < math.inf)
+    check_number("lr", largest, _RATE, lambda rate: 0 <= rate < math.inf)
     if len(rates) > 1:
         raise ValueError(f"all parameter groups share one step, so lr must be the same in each, got {sorted(rates)}")
     return largest

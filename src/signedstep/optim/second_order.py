@@ -34,7 +34,8 @@ class SecondOrder(Resumable):
     method : str
         A name of `signedstep.methods()`.
     lr : float or Tensor
-        Factor on the first step length that each search tries; 0 evaluates without moving. Schedulers attach to it.
+        Factor on the first step length that each search tries, or on each step of methods without one (trust, cubic,
+        ...; if below 1); 0 evaluates without moving. Schedulers attach to it.
     max_iter, max_eval : int
         Iterations per `step`, and closure calls after the one at its start, checked between iterations (default of
         max_eval: 1.25 max_iter).

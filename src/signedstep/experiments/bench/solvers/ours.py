@@ -20,9 +20,9 @@ from signedstep.engine import Tolerances
 from signedstep.experiments.bench.meter import BudgetSpent, Meter, Objective
 from signedstep.experiments.bench.solvers.base import BenchSolver, Ended
 from signedstep.experiments.bench.solvers.effects import shaping
-from signedstep.methods import full_name, needs_hessian, needs_parts, needs_products
+from signedstep.methods import build, full_name, needs_hessian, needs_parts, needs_products
+from signedstep.space import Space
 
-DENSE = ("bfgs", "sr1", "ssbfgs", "ssbroyden")
 _MIXING = tuple(f.name for f in fields(Mixing))
 _TRIAL = 4
 """Evaluations of a trial."""
@@ -40,12 +40,13 @@ def ours(name: str) -> BenchSolver:
             f"it offers values and gradients, for {', '.join(offered)}"
         )
     options = _options(full, given)
+    parts = build(full, torch.zeros(1), Space(), {})
     found = BenchSolver(
         name=name,
         label=name,
         text=f"signedstep.minimize, method {method!r}" + (f" with {given}" if given else ""),
         solve=partial(_solve, method, options),
-        dense=full.partition("/")[0] in DENSE or full.endswith("dense"),
+        dense=parts.curvature.dense or parts.globalization.dense,
         ours=True,
     )
     _try(found)
