@@ -6,7 +6,7 @@ USED := .venv/.used
 DEVELOPED := .venv/.developed
 
 .PHONY: help reproduce bench test test-kill test-faults check format bench-classical bench-overhead bench-copies \
-	bench-large bench-sharded bench-first-layer bench-pinn bench-saddles fuzz-readers clean
+	bench-large bench-sharded bench-first-layer bench-pinn bench-saddles bench-float32 fuzz-readers clean
 
 help:  ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 20
@@ -70,6 +70,9 @@ bench-pinn: $(DEVELOPED)  ## physics-informed networks, next to torch.optim.LBFG
 
 bench-saddles: $(DEVELOPED)  ## which methods leave a strict saddle, and in how many evaluations, next to SciPy and torch
 	$(BIN)/python benchmarks/saddles.py
+
+bench-float32: $(DEVELOPED)  ## how low auto gets in float32, next to where rounding ends SciPy in float64 (a quarter of an hour)
+	$(BIN)/python benchmarks/float32.py
 
 fuzz-readers: $(DEVELOPED)  ## 100,000 mutated data files, read as scikit-learn and NumPy do or refused
 	$(BIN)/python benchmarks/fuzz_readers.py

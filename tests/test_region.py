@@ -238,7 +238,9 @@ def test_a_refused_trial_that_was_met_leaves_the_old_gradient_known(method, dtyp
     for tried in points[5:]:
         B.meet(at, tried)
         passes.clear()
+        order = B.pairs.order.tolist()
         B.learn_from_refused(at, tried)
+        assert B.pairs.order.tolist() == [*order[1:], order[0]], "a pair was learned"
         seen = B.spectrum(at.g)
         assert not passes
         exact = torch.linalg.solve(B.matrix(), at.g.double())
