@@ -9,7 +9,7 @@ DEVELOPED := .venv/.developed
 	bench-large bench-sharded bench-first-layer bench-pinn bench-saddles bench-float32 fuzz-readers clean
 
 help:  ## list the targets
-	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 20
+	@grep -E '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 20
 
 $(USED): pyproject.toml constraints.txt
 	$(PYTHON) -m venv .venv

@@ -35,14 +35,16 @@ def test_what_is_put_comes_back_to_the_last_bit(store):
 
 
 @pytest.mark.parametrize(
-    "other", [{"budget": Budget(10, 20, 61.0)}, {"network": Network(2, scale=1.0000001)}], ids=["budget", "network"]
+    "other",
+    [{"budget": Budget(10, 20, 61.0)}, {"network": Network(2, scale=1.0000001)}, {"code": "older"}],
+    ids=["budget", "network", "code"],
 )
 def test_the_outcome_of_another_run_does_not_count(store, other):
     store.put(OUTCOME)
     asked = replace(RUN, **other)
     store.file(asked).parent.mkdir(parents=True, exist_ok=True)
     store.file(asked).write_bytes(store.file(RUN).read_bytes())
-    with pytest.warns(UserWarning, match="is of another budget or network"):
+    with pytest.warns(UserWarning, match="is of another budget, network or code"):
         assert store.get(asked) is None
 
 

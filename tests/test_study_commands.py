@@ -82,12 +82,13 @@ def test_compare_reads_a_file_and_ranks_the_solvers(tmp_path, table, capsys):
     assert len(list(folder.parent.iterdir())) == 2, "results of a file that has changed are not mixed"
 
 
-def test_compare_takes_a_known_set_and_runs_again_with_another_budget(tmp_path):
+def test_compare_takes_a_known_set_and_runs_again_with_another_budget(tmp_path, capsys):
     store = Store(tmp_path / "compare" / "heart" / "runs")
     assert status("compare", "heart", *OWN, "--results", tmp_path) == 0
     assert [outcome.run.budget.iterations for outcome in store.outcomes()] == [2] * 5
-    with pytest.warns(UserWarning, match="another budget"):
-        assert status("compare", "heart", *OWN, "--results", tmp_path, "--iterations", "3") == 0
+    assert "done again" not in capsys.readouterr().out
+    assert status("compare", "heart", *OWN, "--results", tmp_path, "--iterations", "3") == 0
+    assert "5 of another budget, network or code are done again" in " ".join(capsys.readouterr().out.split())
     assert [outcome.run.budget.iterations for outcome in store.outcomes()] == [3] * 5
 
 

@@ -5,6 +5,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+from signedstep.experiments.fingerprint import of_studies
+
 
 @dataclass(frozen=True)
 class Network:
@@ -55,6 +57,8 @@ class Run:
     solver: str
     seed: int
     budget: Budget
+    code: str = field(default_factory=of_studies, repr=False)
+    """A fingerprint of the code that the numbers depend on: where it changes, the run is made again."""
 
     @property
     def name(self) -> str:
@@ -63,7 +67,8 @@ class Run:
 
     @classmethod
     def from_json(cls, record: Mapping[str, Any]) -> "Run":
-        return cls(**{**record, "network": Network(**record["network"]), "budget": Budget(**record["budget"])})
+        network, budget = Network(**record["network"]), Budget(**record["budget"])
+        return cls(**{"code": "", **record, "network": network, "budget": budget})
 
 
 @dataclass(frozen=True)

@@ -1,5 +1,6 @@
 """A session of runs as a command makes it: what is missing is run, with a display, and everything comes back."""
 
+import warnings
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
@@ -23,9 +24,14 @@ def outcomes_of(
     tell: Callable[[Any], str] = told,
 ) -> list[K]:
     """The outcomes of the runs in their order; those that the store lacks are run first, the longest before all."""
-    there = {run: outcome for run in runs if (outcome := store.get(run)) is not None}
+    with warnings.catch_warnings():
+        # code changes all the time while a method is developed: what is done again is counted, not listed
+        warnings.filterwarnings("ignore", message=".*is of another budget, network or code", category=UserWarning)
+        there = {run: outcome for run in runs if (outcome := store.get(run)) is not None}
     expected = {run: expected_seconds(run) for run in runs if run not in there}
-    console.print(f"{len(runs)} runs, {len(there)} of them done before.", highlight=False)
+    outdated = sum(store.file(run).exists() for run in expected)
+    again = f", {outdated} of another budget, network or code are done again" if outdated else ""
+    console.print(f"{len(runs)} runs, {len(there)} of them done before{again}.", highlight=False)
     if expected:
         total = clock(sum(expected.values()))
         console.print(f"{len(expected)} to run, about {total} of computing on one core.", highlight=False)

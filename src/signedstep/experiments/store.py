@@ -58,7 +58,7 @@ class Store(Generic[K]):
             _warn(f"{path}: {reason}; it will be run again")
             return None
         if outcome.run != run:
-            _warn(f"{path}: is of another budget or network, {outcome.run}; it will be run again")
+            _warn(f"{path}: is of another budget, network or code, {outcome.run}; it will be run again")
             return None
         return outcome
 

@@ -1,6 +1,5 @@
 """Carries out one run of the benchmark and says how it ended."""
 
-import hashlib
 import inspect
 import math
 import warnings
@@ -12,12 +11,12 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
-import signedstep
-from signedstep.experiments.bench import meter, problems
+from signedstep.experiments.bench import jax_setup, meter, problems
 from signedstep.experiments.bench.meter import BudgetSpent, Meter, Objective, TimeSpent
 from signedstep.experiments.bench.runs import ABSENT, BUDGET, CRASHED, STOPPED, TIME, BenchOutcome, BenchRun, Fall
-from signedstep.experiments.bench.solvers import BenchSolver, Ended, missing, solver
+from signedstep.experiments.bench.solvers import BenchSolver, Ended, base, missing, solver
 from signedstep.experiments.execute import environment
+from signedstep.experiments.fingerprint import digest, library
 from signedstep.experiments.heartbeat import Hear
 from signedstep.experiments.problems import Place
 from signedstep.experiments.training import TIME_LIMIT, one_thread
@@ -94,19 +93,9 @@ def fingerprint(family: str, solver_name: str) -> str:
     chosen = solver(solver_name)
     packages = (chosen.package, problems.FAMILIES[family].package)
     versions = [_version(package) for package in packages if package and find_spec(package)]
-    sources = [Path(__file__), Path(meter.__file__), *problems.sources(family), _file(chosen)]
-    if chosen.ours:
-        package = Path(signedstep.__file__).parent
-        sources += [path for path in sorted(package.rglob("*.py")) if "experiments" not in path.parts]
-    digest = hashlib.sha256(repr((versions, environment())).encode())
-    for path in sources:
-        digest.update(path.read_bytes())
-    return digest.hexdigest()[:16]
-
-
-def _file(chosen: BenchSolver) -> Path:
-    """The file in which a solver is written."""
-    return Path(inspect.getfile(getattr(chosen.solve, "func", chosen.solve)))
+    written = inspect.getfile(getattr(chosen.solve, "func", chosen.solve))
+    files = [Path(str(file)) for file in (__file__, meter.__file__, base.__file__, jax_setup.__file__, written)]
+    return digest([*files, *problems.sources(family), *(library() if chosen.ours else [])], versions, environment())
 
 
 def expected_seconds(run: BenchRun) -> float:

@@ -2,7 +2,6 @@
 
 import argparse
 import math
-import warnings
 from pathlib import Path
 
 from signedstep.experiments.bench.problems import FAMILIES, HALVES, TRAINING
@@ -77,10 +76,7 @@ def _carry_out(arguments: argparse.Namespace, runs: list[BenchRun], first: str, 
 
     backend = on_dask(arguments.dask, execute_bench) if arguments.dask else here(arguments.jobs, execute_bench)
     store: Store[BenchOutcome] = Store(arguments.results / "runs", BenchOutcome)
-    with warnings.catch_warnings():
-        # code changes all the time while a method is developed: what is run again is counted, not listed
-        warnings.filterwarnings("ignore", message=".*is of another budget or network", category=UserWarning)
-        outcomes = outcomes_of(runs, store, backend, place_of(arguments), expected_seconds, console, _told)
+    outcomes = outcomes_of(runs, store, backend, place_of(arguments), expected_seconds, console, _told)
     show(outcomes, first, arguments.details, console)
     if arguments.report:
         page = write(outcomes, first, arguments.results / "report", arguments.command_line)

@@ -35,6 +35,8 @@ __all__ = [
     "unavailable",
 ]
 
+EXPERIMENTS = Path(__file__).parents[2]
+
 FAMILIES = {
     family.name: family
     for family in (
@@ -94,6 +96,7 @@ def sources(family: str) -> list[Path]:
     """The files that decide what the problems of a family are."""
     module = Path(inspect.getfile(FAMILIES[family].problems))
     shared = [Path(inspect.getfile(thing)) for thing in (BenchProblem, Layers, network_loss)]
+    shared += [EXPERIMENTS / "data.py", EXPERIMENTS / "sets.py"]
     beside = {"classical": classical_functions, "cutest": cutest_table}
     return [*shared, module, *(Path(str(beside[stem].__file__)) for stem in beside if stem == module.stem)]
 
