@@ -127,10 +127,12 @@ def test_d_damping_is_expensive():
     assert judged(damping_expensive, damped(dense=1.0, cheap=0.1)[:2]).verdict == FEW
 
 
-def test_d_a_run_killed_in_its_first_iteration_bounds_the_time():
+def test_d_a_run_killed_in_its_first_long_iteration_bounds_the_time():
     claim = judged(damping_expensive, damped(dense=0.0, cheap=0.1, losses=[1.0], **TIME_LIMIT))
     assert claim.verdict == PARTLY
     assert "at least 60 s" in claim.sentence
+    later = judged(damping_expensive, damped(dense=0.01, cheap=0.1, losses=[1.0, 0.9], **TIME_LIMIT))
+    assert "at least 60 s" in later.sentence, "the first iteration is cheap"
     refused = damped(dense=0.0, cheap=0.1, losses=[1.0], finished=False, ended="Not tried: it needs 40 GB.")
     (row,), _ = damping_costs(panels(refused))
     assert (row.dense, row.unfinished, row.costly) == (None, True, True)
