@@ -88,7 +88,7 @@ def test_scaling_is_what_the_table_says():
 @needs_files
 @pytest.mark.parametrize("name", [name for name, dataset in SETS.items() if dataset.content and dataset.file])
 def test_every_file_is_the_set_of_the_table(name):
-    (place, *_) = sources.places(SETS[name], Path(str(FOLDER)))
+    (place, *_) = sources.copies(SETS[name], Path(str(FOLDER)))
     start = time.process_time()
     table = checked(SETS[name], place.path)
     assert time.process_time() - start < 2
@@ -109,11 +109,11 @@ def test_every_file_is_the_set_of_the_table(name):
 @pytest.mark.parametrize("name", ["heart", "heart_scale", "heart.xz", "heart_scale.xz"])
 def test_a_file_of_the_users_comes_first_whatever_it_is_called(tmp_path, monkeypatch, name):
     (tmp_path / name).write_bytes(lzma.compress(HEART) if name.endswith(".xz") else HEART)
-    (place, packaged) = sources.places(SETS["heart"], tmp_path)
+    (place, packaged) = sources.copies(SETS["heart"], tmp_path)
     assert place == ("data folder", tmp_path / name)
     assert packaged.where == "package"
     monkeypatch.setenv(sources.VARIABLE, str(tmp_path))
-    assert next(sources.places(SETS["heart"])) == place
+    assert next(sources.copies(SETS["heart"])) == place
 
 
 def test_the_page_s_name_goes_before_the_set_s(tmp_path):

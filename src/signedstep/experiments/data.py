@@ -10,7 +10,7 @@ from signedstep.experiments.identity import checked, from_scikit_learn
 from signedstep.experiments.readers import LIMITS, DataError, Limits, Table, read
 from signedstep.experiments.readers.table import shape
 from signedstep.experiments.sets import SETS, DataSet
-from signedstep.experiments.sources import fetch, places
+from signedstep.experiments.sources import copies, fetch
 
 __all__ = ["SETS", "Data", "DataError", "DataSet", "available", "load"]
 
@@ -46,7 +46,7 @@ def load(name_or_path: str, data_dir: Path | None = None, *, label: str | int = 
 
 def available(data_dir: Path | None = None) -> list[str]:
     """The names of the sets that load without network."""
-    return [name for name, dataset in SETS.items() if dataset.file is None or any(places(dataset, data_dir))]
+    return [name for name, dataset in SETS.items() if dataset.file is None or any(copies(dataset, data_dir))]
 
 
 def _load_set(dataset: DataSet, data_dir: Path | None) -> Data:
@@ -58,7 +58,7 @@ def _load_set(dataset: DataSet, data_dir: Path | None) -> Data:
 def _table(dataset: DataSet, data_dir: Path | None) -> Table:
     if dataset.file is None:
         return from_scikit_learn(dataset)
-    place = next(places(dataset, data_dir), None)
+    place = next(copies(dataset, data_dir), None)
     if place is None:
         return checked(dataset, fetch(dataset))
     try:

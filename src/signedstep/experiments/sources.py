@@ -18,14 +18,14 @@ STALE = 3600
 TIMEOUT = 30
 
 
-class Place(NamedTuple):
+class Copy(NamedTuple):
     """A file that should hold a data set, and which of the sources it is in."""
 
     where: str
     path: Path
 
 
-def places(dataset: DataSet, data_dir: Path | None = None) -> Iterator[Place]:
+def copies(dataset: DataSet, data_dir: Path | None = None) -> Iterator[Copy]:
     """The files that should hold the set, in the order of the sources; scikit-learn's sets are in none."""
     if dataset.file is None:
         return
@@ -34,7 +34,7 @@ def places(dataset: DataSet, data_dir: Path | None = None) -> Iterator[Place]:
     for where, folder in _folders(data_dir):
         for path in (folder / f"{name}{ending}" for name in names for ending in ("", *COMPRESSIONS)):
             if path.is_file():
-                yield Place(where, path)
+                yield Copy(where, path)
 
 
 def _folders(data_dir: Path | None) -> Iterator[tuple[str, Path]]:

@@ -66,11 +66,11 @@ def _list(arguments: argparse.Namespace) -> int:
 
 def _where(name: str, data_dir: Path | None) -> str:
     from signedstep.experiments.data import SETS
-    from signedstep.experiments.sources import places
+    from signedstep.experiments.sources import copies
 
     if SETS[name].file is None:
         return "scikit-learn"
-    return next((place.where for place in places(SETS[name], data_dir)), "")
+    return next((place.where for place in copies(SETS[name], data_dir)), "")
 
 
 def _fetch(arguments: argparse.Namespace) -> int:
@@ -103,10 +103,10 @@ def _verdicts(name: str, data_dir: Path | None) -> Iterable[Sequence[str]]:
     """For each file of the set: name, verdict, file and what is right or wrong with it."""
     from signedstep.experiments.data import SETS, DataError
     from signedstep.experiments.identity import checked, from_scikit_learn
-    from signedstep.experiments.sources import Place, places
+    from signedstep.experiments.sources import Copy, copies
 
     dataset = SETS[name]
-    found = list(places(dataset, data_dir)) or ([Place("scikit-learn", Path(name))] if dataset.file is None else [])
+    found = list(copies(dataset, data_dir)) or ([Copy("scikit-learn", Path(name))] if dataset.file is None else [])
     if not found:
         yield name, "not here", "", dataset.url or ""
     for where, path in found:
