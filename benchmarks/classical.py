@@ -14,8 +14,9 @@ import scipy.optimize
 import torch
 
 import signedstep
+from signedstep.effects import shaping
 from signedstep.experiments.bench.problems.classical_functions import Problem, problems
-from signedstep.methods import needs_parts
+from signedstep.methods import full_name, needs_parts
 
 
 class EnoughError(BaseException):
@@ -62,6 +63,8 @@ Solver = Callable[[Counted, np.ndarray], None]
 
 
 def ours(method: str, **options) -> Solver:
+    options = {name: value for name, value in options.items() if name in shaping(full_name(method))}
+
     def run(fun: Counted, x0: np.ndarray) -> None:
         options_ = {"gtol": 0, "maxfun": fun.budget, "maxiter": fun.budget, **options}
         curvature = method.partition("/")[0]

@@ -10,11 +10,11 @@ import torch
 from conftest import network
 from signedstep.catalogue import CURVATURES, Settings
 from signedstep.curvature import Mixing
+from signedstep.effects import PROBES
 from signedstep.experiments.bench.execute import _minimised
 from signedstep.experiments.bench.meter import BudgetSpent, Meter, Objective, TimeSpent, by_autograd
 from signedstep.experiments.bench.runs import BUDGET, CRASHED, STOPPED, TIME
 from signedstep.experiments.bench.solvers import PEERS, BenchSolver, Ended, missing, solver
-from signedstep.experiments.bench.solvers.effects import PROBES
 from signedstep.experiments.bench.solvers.ours import _options
 from signedstep.methods import needs_hessian, needs_parts, needs_products
 

@@ -348,8 +348,9 @@ def test_damping_is_the_same_from_the_small_and_the_large_matrix():
 @pytest.mark.parametrize("rule", ["flip", "clip", "damp"])
 def test_memory_larger_than_the_problem_gives_the_dense_method(rule):
     """L-SR1 with all pairs and dense SR1 with the same gamma walk together while the model is well conditioned."""
-    options = {"gamma": "identity", "floor": 1e-3, "maxiter": 6, "history_size": 30}
-    dense, limited = (run(f"{model}/{rule}", "indefinite", **options) for model in ("sr1", "lsr1"))
+    options = {"gamma": "identity", "floor": 1e-3, "maxiter": 6}
+    dense = run(f"sr1/{rule}", "indefinite", **options)
+    limited = run(f"lsr1/{rule}", "indefinite", **options, history_size=30)
     for a, b in zip(dense.allvecs, limited.allvecs, strict=True):
         assert float((a - b).norm()) < 1e-8
 

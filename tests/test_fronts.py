@@ -249,7 +249,7 @@ def test_a_result_does_not_share_memory_with_the_start():
         (rosenbrock_with_gradient, {"jac": True}),
         (rosenbrock, {}),
         (rosenbrock, {"jac": rosenbrock_gradient, "tol": 1e-2}),
-        (rosenbrock, {"jac": rosenbrock_gradient, "options": {"maxiter": 7, "history_size": 3, "c2": 0.5}}),
+        (rosenbrock, {"jac": rosenbrock_gradient, "options": {"maxiter": 7, "max_linesearch": 9, "c2": 0.5}}),
         (bowl, {"jac": bowl_gradient, "args": (3.0,)}),
     ],
     ids=["jac", "together", "differences", "tol", "options", "args"],

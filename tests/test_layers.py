@@ -17,7 +17,7 @@ LAYERS = [
     {"engine"},
     {"catalogue"},
     {"methods"},
-    {"sources"},
+    {"effects", "sources"},
     {"minimize", "optim"},
     {"experiments"},
     {"cli"},

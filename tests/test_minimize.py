@@ -233,7 +233,7 @@ def test_best_point_is_kept_when_the_budget_ends_in_mid_search(budget):
 
 
 def test_budget_that_ends_before_a_lower_point_keeps_the_start():
-    options = {"maxfun": 2, "gamma": 1.0}
+    options = {"maxfun": 2}
     result = minimize(lambda x: 1e6 * x[0] ** 2, [1e-3], jac=lambda x: 2e6 * x, options=options)
     assert (result.status, result.nfev, result.x.item()) == (Status.MAXFUN, 2, 1e-3)
     assert result.history[0].alpha == 0
@@ -505,3 +505,11 @@ def test_a_fixed_gamma_scales_the_first_trials_of_gradient_descent():
     ]
     assert all(run.success for run in runs)
     assert runs[0].nit < runs[1].nit
+
+
+def test_options_without_effect_are_warned_of():
+    fun = lambda x: (x**2).sum()  # noqa: E731
+    with pytest.warns(OptimizeWarning, match="gamma, floor has no effect on 'mix/wolfe'; what has is history_size, c1"):
+        signedstep.minimize(fun, torch.ones(2), options={"gamma": 7, "floor": 0.5, "c1": 0.1})
+    with pytest.warns(OptimizeWarning, match="history_size has no effect on 'newton/trust'"):
+        signedstep.minimize(fun, torch.ones(2), method="newton", options={"history_size": 5})

@@ -15,6 +15,7 @@ from torch import Tensor
 from signedstep.catalogue import Settings
 from signedstep.checks import check_count
 from signedstep.closure import ClosureObjective
+from signedstep.effects import shaping
 from signedstep.engine import Engine, Tolerances
 from signedstep.history import History
 from signedstep.methods import build, full_name
@@ -94,6 +95,7 @@ def minimize(
         delta: smallest |cosine| between direction and gradient (paper, proposition 1).
         on_failure: "restart" or "stop" after a search that found nothing.
         disp: print a summary. return_all: keep all iterates in `allvecs`.
+        Those that have no effect on the method are warned of, as unknown ones are.
 
     Returns
     -------
@@ -118,6 +120,7 @@ def minimize(
     start, front = _start(x0)
     space = Space()
     parts = build(method, start, space, _pick(options, _SHAPE_OPTIONS))
+    _warn_of_no_effect(options, parts.name)
     objective = objective_of(fun, Derivatives(jac, hess, hessp), args, start, front.shape, parts.name, tensors)
     tolerances = Tolerances(**_pick(options, _TOLERANCES))
     costs = objective.cost, second_cost(objective, parts.name)
@@ -270,6 +273,14 @@ def _display(name: str, result: Result) -> None:
 
 def _pick(options: Mapping[str, Any], names: tuple[str, ...]) -> dict[str, Any]:
     return {name: options[name] for name in names if name in options}
+
+
+def _warn_of_no_effect(options: Mapping[str, Any], method: str) -> None:
+    given = [name for name in options if name in _SHAPE_OPTIONS and options[name] is not None]
+    idle = [name for name in given if name not in shaping(method)] if given else []
+    if idle:
+        message = f"{', '.join(idle)} has no effect on {method!r}; what has is {', '.join(shaping(method))}"
+        warnings.warn(message, OptimizeWarning, stacklevel=3)
 
 
 def _warn_unknown(options: Mapping[str, Any]) -> None:

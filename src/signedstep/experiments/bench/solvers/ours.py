@@ -16,10 +16,10 @@ import torch
 import signedstep
 from signedstep.catalogue import CURVATURES
 from signedstep.curvature import Mixing
+from signedstep.effects import shaping
 from signedstep.engine import Tolerances
 from signedstep.experiments.bench.meter import BudgetSpent, Meter, Objective
 from signedstep.experiments.bench.solvers.base import BenchSolver, Ended
-from signedstep.experiments.bench.solvers.effects import shaping
 from signedstep.methods import build, full_name, needs_hessian, needs_parts, needs_products
 from signedstep.space import Space
 
@@ -114,6 +114,8 @@ def _try(found: BenchSolver) -> None:
 
 
 def _solve(method: str, options: dict[str, Any], meter: Meter, memory: int) -> Ended:
-    limits = {"gtol": 0, "maxiter": math.inf, "maxfun": meter.budget, "history_size": memory}
+    limits = {"gtol": 0, "maxiter": math.inf, "maxfun": meter.budget}
+    if "history_size" in shaping(full_name(method)):
+        limits["history_size"] = memory
     result = signedstep.minimize(meter, meter.start, method=method, jac=True, options={**limits, **options})
     return Ended(result.message, result.nit)
