@@ -5,6 +5,7 @@ import warnings
 
 import numpy as np
 import pytest
+import scipy.sparse.linalg
 import torch
 from scipy.optimize import OptimizeWarning
 
@@ -182,3 +183,17 @@ def test_closures_called_for_products_count_towards_max_eval():
     optimizer = signedstep.SecondOrder([x], "newton-cg", max_iter=100, max_eval=10)
     optimizer.step(lambda: calls.append(0) or chain(x))
     assert optimizer.n_evals == len(calls) <= 1 + 10 + 2  # checked between iterations, each of them two calls
+
+
+@pytest.mark.parametrize("make", [scipy.sparse.csr_array, scipy.sparse.linalg.aslinearoperator])
+def test_newton_takes_a_hessian_of_any_kind(make):
+    plain, other = (
+        signedstep.minimize(rosenbrock, START, method="newton", jac=rosenbrock_gradient, hess=hess)
+        for hess in (rosenbrock_hessian, lambda x: make(rosenbrock_hessian(x)))
+    )
+    assert other.success
+    assert other.x == pytest.approx(plain.x)
+    with pytest.raises(TypeError, match="the Hessian must be real"):
+        signedstep.minimize(
+            rosenbrock, START, method="newton", jac=rosenbrock_gradient, hess=lambda x: make(1j * rosenbrock_hessian(x))
+        )

@@ -51,11 +51,11 @@ class NumpyObjective:
     @torch.enable_grad()
     def hessian(self, at: Point) -> Tensor:
         """From the user, or by forward differences of the gradient, n of them."""
-        self.hessians += 1
         array = at.x.numpy()
         if self.hess is not None:
-            H = self.hess(self._shaped(array), *self.args)
-            return self._matrix(H.toarray() if hasattr(H, "toarray") else H, array.dtype)
+            H = self._hess(array)
+            return self._matrix(H @ np.eye(len(array)) if _multiplies(H) else H, array.dtype)
+        self.hessians += 1
         steps = np.finfo(array.dtype).eps ** 0.5 * np.maximum(1, np.abs(array))
         steps = np.where(array < 0, -steps, steps)
         gradient = lambda z: at.g.numpy() if np.array_equal(z, array) else self._gradient(z)  # noqa: E731
@@ -76,18 +76,24 @@ class NumpyObjective:
 
         return product
 
-    def _matrix(self, H: Any, dtype: np.dtype) -> Tensor:
+    def _hess(self, x: np.ndarray) -> Any:
+        """The user's Hessian as it is: an array, a sparse one or a LinearOperator."""
+        self.hessians += 1
+        H = self.hess(self._shaped(x), *self.args)
         check_real(H, "the Hessian")
+        if _multiplies(H):
+            check_square(H.shape, self.shape)
+        return H
+
+    def _matrix(self, H: Any, dtype: np.dtype) -> Tensor:
         return square(torch.from_numpy(np.array(H, dtype=dtype)), self.shape)
 
     @torch.enable_grad()
     def _operator(self, at: Point) -> Product:
-        self.hessians += 1
         array = at.x.numpy()
-        H = self.hess(self._shaped(array), *self.args)
-        if not (hasattr(H, "tocsr") or hasattr(H, "matvec")):
+        H = self._hess(array)
+        if not _multiplies(H):
             return self._matrix(H, array.dtype).mv
-        check_square(H.shape, self.shape)
         return lambda v: torch.from_numpy(np.asarray(H @ v.numpy(), dtype=array.dtype))
 
     def _given(self, at: Point, x: np.ndarray, v: np.ndarray) -> np.ndarray:
@@ -128,3 +134,8 @@ class NumpyObjective:
         steps = np.where(x < 0, -size, size) * np.maximum(1, np.abs(x))
         forward = np.asarray(approx_fprime(x, value, steps))
         return (forward + np.asarray(approx_fprime(x, value, -steps))) / 2 if central else forward
+
+
+def _multiplies(H: Any) -> bool:
+    """Whether a matrix is sparse or a LinearOperator, to be multiplied with and not to be looked into."""
+    return hasattr(H, "tocsr") or hasattr(H, "matvec")

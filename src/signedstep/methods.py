@@ -26,7 +26,7 @@ class Method(NamedTuple):
 
 
 def methods() -> dict[str, str]:
-    """Every valid method name with a one-line description."""
+    """The method names with a one-line description; `auto` also takes a globalization, as in "auto/trust"."""
     names = {"auto": f"the best method we have, now {AUTO}; may change between versions"}
     for name, model in CURVATURES.items():
         names[name] = f"{model.text}; short for {name}/{model.globalization}"
