@@ -457,3 +457,12 @@ def test_what_a_module_loss_does_not_take_is_said():
         signedstep.minimize(loss, args=(1, 2))
     with pytest.raises(TypeError, match="use 'newton-cg'"):
         signedstep.minimize(loss, method="newton")
+
+
+def test_subclasses_are_what_they_come_from():
+    class Fit(LeastSquares):
+        pass
+
+    assert signedstep.minimize(Fit(stacked(decay)), torch.ones(2, dtype=torch.float64), method="gauss-newton").success
+    with pytest.raises(TypeError, match="got a LeastSquares"):
+        signedstep.minimize(Fit(stacked(decay)), torch.ones(2, dtype=torch.float64), method="kfac")

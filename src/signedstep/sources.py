@@ -61,7 +61,7 @@ def second_cost(objective: Source, method: str) -> int:
 
 
 def _check_parts(fun: LeastSquares | ModuleLoss, given: Derivatives, args: tuple, method: str) -> None:
-    kind = type(fun).__name__
+    kind = "ModuleLoss" if isinstance(fun, ModuleLoss) else "LeastSquares"
     for name, value in given._asdict().items():
         if value is not None:
             raise TypeError(f"{kind} brings its own derivatives, so {name}= must be None, got {value!r}")
