@@ -18,6 +18,7 @@ slow_to_diverge = [
     ("lsr1/flip", {"history_size": 5}),
     ("lsr1/trust", {}),
     ("lbfgs/wolfe", {}),
+    ("lbfgs/wolfe", {"line_search_fn": "strong_wolfe"}),
     ("gd", {}),
 ]
 """Methods that bring two orders of the same samples to the same losses; others magnify rounding on this problem."""

@@ -9,6 +9,7 @@ SOURCE = Path(__file__).parent.parent / "src" / "signedstep"
 LAYERS = [
     {"status", "space", "checks"},
     {"history", "spectrum", "secular", "steihaug", "kronecker", "interpolate", "noise"},
+    {"trials"},
     {"linesearch", "plane", "objective", "flat"},
     {"arrays", "closure", "curvature"},
     {"residuals", "module", "distributed"},
@@ -59,5 +60,5 @@ def test_no_plotting_or_data_frames_at_import(path):
 
 
 def test_line_searches_do_not_know_torch():
-    for name in ("linesearch", "interpolate", "status"):
+    for name in ("linesearch", "trials", "interpolate", "status"):
         assert not {"torch", "numpy"} & imports(SOURCE / f"{name}.py", inside_functions=True)

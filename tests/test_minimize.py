@@ -385,6 +385,7 @@ def test_short_names_stand_for_full_ones(short, capsys):
         ("c2", 1.5),
         ("c2", 1e-5),
         pytest.param("condition", "x"),
+        pytest.param("search", "x"),
         pytest.param("max_linesearch", 0),
         pytest.param("max_linesearch", 2.5),
         pytest.param("max_linesearch", "a"),

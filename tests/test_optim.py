@@ -215,6 +215,38 @@ def test_every_search_is_used(search):
     assert {record.status for record in optimizer.history} == {kind}
 
 
+def losses_of(make, **options):
+    net = model()
+    optimizer = make(net.parameters(), max_iter=40, max_eval=400, tolerance_change=0, history_size=7, **options)
+    closure = Counted(fit(net), optimizer)
+    optimizer.step(closure)
+    return closure.values
+
+
+def test_strong_wolfe_is_torchs_own_search_for_the_method_that_is_torchs():
+    searched = {"line_search_fn": "strong_wolfe"}
+    ours, theirs = losses_of(signedstep.LBFGS, **searched), losses_of(torch.optim.LBFGS, **searched)
+    assert ours[:40] == pytest.approx(theirs[:40], rel=1e-7), "every trial, to rounding"
+    assert ours == losses_of(signedstep.SecondOrder, method="lbfgs", **searched)
+    assert ours == losses_of(signedstep.LBFGS, search="zoom")
+    assert losses_of(signedstep.LBFGS, search="more-thuente", **searched) == losses_of(signedstep.LBFGS) != ours
+    for make in (signedstep.LSR1, signedstep.BFGS):
+        assert losses_of(make, **searched) == losses_of(make), "theirs is our own search"
+
+
+@pytest.mark.parametrize("slope", [1e-3, 0.3, 50.0])
+def test_the_first_step_of_strong_wolfe_is_that_of_torch(slope):
+    """As long as the gradient, and of at most 1 in the sum of its entries."""
+    tried = []
+    for make in (signedstep.LBFGS, torch.optim.LBFGS):
+        p, points = leaf(3.0, 4.0), []
+        optimizer = make([p], max_iter=1, line_search_fn="strong_wolfe")
+        optimizer.step(Counted(lambda p=p, points=points: points.append(p.tolist()) or slope * (p - 1).square().sum()))
+        tried.append(points[1])
+    assert tried[0] == pytest.approx(tried[1], rel=1e-12)
+    assert tried[0] != [3.0, 4.0]
+
+
 def test_status_tells_why_the_step_ended():
     p = leaf(3.0, 4.0)
     closure = Counted(lambda: bowl(p))

@@ -37,9 +37,10 @@ def test_one_flat_parameter_gives_the_losses_of_minimize(method, per_step):
     assert (min(optimizer.history.alpha) < 0) == method.endswith("wolfe+-"), "negative steps are among them"
 
 
+@pytest.mark.parametrize("search", ["more-thuente", "zoom"])
 @pytest.mark.parametrize("method", ["lsr1/wolfe+-", "sr1/wolfe+-", "lsr1/flip", "lbfgs"])
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
-def test_a_network_gives_the_losses_of_minimize(method, dtype):
+def test_a_network_gives_the_losses_of_minimize(method, dtype, search):
     net = model(dtype=dtype)
     X, y = batch(dtype=dtype)
     shapes = {name: p.shape for name, p in net.named_parameters()}
@@ -50,9 +51,9 @@ def test_a_network_gives_the_losses_of_minimize(method, dtype):
         return (functional_call(net, params, (X,)) - y).square().mean()
 
     start = torch.nn.utils.parameters_to_vector(net.parameters()).detach()
-    reference = signedstep.minimize(loss, start, method=method, options={"maxiter": 40, "gtol": 0})
+    reference = signedstep.minimize(loss, start, method=method, options={"maxiter": 40, "gtol": 0, "search": search})
     optimizer = signedstep.SecondOrder(
-        net.parameters(), method, max_iter=40, max_eval=10**6, tolerance_grad=0, tolerance_change=0
+        net.parameters(), method, max_iter=40, max_eval=10**6, tolerance_grad=0, tolerance_change=0, search=search
     )
     optimizer.step(Counted(fit(net), optimizer))
     assert len(reference.history) == 40

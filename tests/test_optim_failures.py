@@ -45,12 +45,13 @@ CRASHES = {
 }
 
 
+@pytest.mark.parametrize("search", [None, "strong_wolfe"])
 @every_class
 @pytest.mark.parametrize("crash", CRASHES)
-def test_what_crashes_others_ends_at_a_finite_lower_loss(make, crash):
+def test_what_crashes_others_ends_at_a_finite_lower_loss(make, crash, search):
     function, start = CRASHES[crash]
     x = leaf(*start)
-    optimizer = make([x], max_iter=50)
+    optimizer = make([x], max_iter=50, line_search_fn=search)
     before = function(x).item()
     for _ in range(3):
         returned = optimizer.step(lambda: function(x))

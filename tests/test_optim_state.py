@@ -17,6 +17,7 @@ KINDS = [
     (signedstep.LSR1, {"globalization": "clip", "history_size": 3}),
     (signedstep.LSR1, {"globalization": "damp", "line_search_fn": "armijo"}),
     (signedstep.LBFGS, {"globalization": "flip", "history_size": 4}),
+    (signedstep.LBFGS, {"line_search_fn": "strong_wolfe"}),
     (signedstep.SR1, {"globalization": "flip"}),
     (signedstep.SR1, {"globalization": "damp-dense"}),
     (signedstep.BFGS, {"gamma": 2.0}),

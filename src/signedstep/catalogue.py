@@ -28,7 +28,7 @@ from signedstep.curvature import (
 )
 from signedstep.engine import ON_FAILURE
 from signedstep.globalization import Globalization, Modified, ModifiedDense, Raw
-from signedstep.linesearch import CURVATURE_CONDITIONS, Armijo, Signed, Wolfe
+from signedstep.linesearch import CURVATURE_CONDITIONS, SEARCHES, Armijo, Signed, Wolfe
 from signedstep.region import Cubic, Region, TrustRegion
 from signedstep.space import Space
 from signedstep.steihaug import steihaug
@@ -44,6 +44,7 @@ class Settings:
     c1: float = 1e-4
     c2: float | None = None
     condition: str | None = None
+    search: str | None = None
     max_linesearch: int = 30
     beta: str = "pr+"
     mixing: Mixing | None = None
@@ -61,6 +62,8 @@ class Settings:
         check_choice("beta", self.beta, BETAS)
         if self.condition is not None:
             check_choice("condition", self.condition, (*CURVATURE_CONDITIONS, "armijo"))
+        if self.search is not None:
+            check_choice("search", self.search, SEARCHES)
         if self.history_size is not None:
             check_count("history_size", self.history_size, least=1)
         if self.on_failure is not None:

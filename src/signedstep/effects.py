@@ -19,6 +19,7 @@ PROBES: dict[str, tuple[Any, Any]] = {
     "c1": (1e-3, 1e-2),
     "c2": (0.3, 0.4),
     "condition": ("strong", "weak"),
+    "search": ("more-thuente", "zoom"),
     "max_linesearch": (3, 4),
     "beta": ("fr", "dy"),
     "mixing": (Mixing(eta=1), Mixing(eta=2)),

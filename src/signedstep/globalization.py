@@ -16,11 +16,11 @@ from torch import Tensor
 
 from signedstep import spectrum as rules
 from signedstep.curvature import Curvature
-from signedstep.linesearch import Found, Search
 from signedstep.objective import Objective, Point
 from signedstep.space import Space
 from signedstep.spectrum import Spectrum
 from signedstep.status import Status
+from signedstep.trials import Found, Search
 
 NOT_FINITE = (np.linalg.LinAlgError, torch.linalg.LinAlgError)  # pyright: ignore[reportPrivateImportUsage]
 """What NumPy and torch raise for matrices that have overflowed."""
@@ -102,7 +102,7 @@ class AlongLine(Globalization):
         size = math.sqrt(self.space.square(at.g))
         way = self._guarded(at.g, size, B)
         line = _Line(objective, at, way.p, self.space)
-        found = self.search(line, at.f, way.slope, _first_trial(way, scale, self.boldness), budget)
+        found = self.search(line, at.f, way.slope, self._first_trial(way, scale, at.g, size), budget)
         taken = found.t != 0 and (found.ok or found.f < at.f)
         return Step(
             point=line.point(found.t) if taken else None,
@@ -113,6 +113,23 @@ class AlongLine(Globalization):
             scale=self._next_scale(way, found, scale) if taken else scale,
             error=found.error,
         )
+
+    def _first_trial(self, way: Direction, scale: Scale, g: Tensor, size: float) -> float:
+        """Up to 1 where the model says so; else, as after a flip or a restart, the length of the last step.
+
+        Without a model the first-order change is that of the last step (Nocedal-Wright 2006, section 3.5).
+        """
+        if way.natural:
+            first = scale.share
+        elif way.alike and scale.change < 0:
+            first = scale.change / -abs(way.slope)
+        else:
+            first = (scale.length if scale.length > 0 else self._opening(g, size)) / way.length
+        return min(max(self.boldness * first, sys.float_info.min), sys.float_info.max)
+
+    def _opening(self, g: Tensor, size: float) -> float:
+        """The length of the first step: 1, or that of torch.optim.LBFGS, of at most 1 in the sum of its entries."""
+        return size / max(1.0, self.space.dots(g, (g.sign(),))[0]) if self.search.sparing else 1.0
 
     def _next_scale(self, way: Direction, found: Found, scale: Scale) -> Scale:
         """A steady model's next share is where the slopes of this step say that its minimum was, or not far beyond."""
@@ -197,20 +214,6 @@ def measured(space: Space, p: Tensor, g: Tensor, natural: bool) -> Direction:
     """A direction with the slope and length it really has, not those the model believes in."""
     slope, square = space.dots(p, (g, p))
     return Direction(p, slope, math.sqrt(square) if square >= 0 else math.nan, natural)
-
-
-def _first_trial(way: Direction, scale: Scale, boldness: float) -> float:
-    """Up to 1 where the model says so; else, as after a flip or a restart, the length of the last step.
-
-    Without a model the first-order change is that of the last step (Nocedal-Wright 2006, section 3.5).
-    """
-    if way.natural:
-        first = scale.share
-    elif way.alike and scale.change < 0:
-        first = scale.change / -abs(way.slope)
-    else:
-        first = (scale.length if scale.length > 0 else 1.0) / way.length
-    return min(max(boldness * first, sys.float_info.min), sys.float_info.max)
 
 
 class _Line:

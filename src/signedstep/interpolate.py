@@ -39,6 +39,18 @@ def trial_step(
     return step, now, other
 
 
+def cubic_within(a: Sample, b: Sample, low: float, high: float) -> float:
+    """The minimiser of the cubic through a and b, moved between two bounds; their middle if it has none.
+
+    That of a line is beyond all bounds.
+    """
+    theta = _theta(a, b)
+    if not theta * theta >= a.slope * b.slope:
+        return 0.5 * (low + high)
+    least = _cubic(a, b)
+    return high if math.isnan(least) else min(max(least, low), high)
+
+
 def _candidate(x: Sample, y: Sample | None, t: Sample, limit: float) -> float:
     """The four cases of More and Thuente; the trial stays within the interval, or within its extrapolation."""
     if t.f > x.f:  # a minimiser lies between: lean to the better of the cubic and the parabola
@@ -73,7 +85,7 @@ def _cubic(a: Sample, b: Sample) -> float:
     """The minimiser of the cubic with the values and slopes of a and b; infinite or NaN if it has none."""
     if not (a.finite and b.finite):
         return math.nan
-    theta = 3 * (a.f - b.f) / (b.t - a.t) + a.slope + b.slope
+    theta = _theta(a, b)
     size = max(abs(theta), abs(a.slope), abs(b.slope))
     if not size or not math.isfinite(size):
         return math.nan
@@ -81,6 +93,11 @@ def _cubic(a: Sample, b: Sample) -> float:
     root = math.copysign(size * math.sqrt(max(0.0, radicand)), b.t - a.t)
     denominator = (root - a.slope) + root + b.slope
     return a.t + (root - a.slope + theta) / denominator * (b.t - a.t) if denominator else math.nan
+
+
+def _theta(a: Sample, b: Sample) -> float:
+    """More and Thuente's theta: that cubic has a minimiser if its square is at least the product of both slopes."""
+    return 3 * (a.f - b.f) / (b.t - a.t) + a.slope + b.slope
 
 
 def _parabola(a: Sample, b: Sample) -> float:

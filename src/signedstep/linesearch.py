@@ -6,41 +6,14 @@ with the reason as its status.
 """
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass, replace
-from traceback import clear_frames
-from typing import Protocol
 
-from signedstep.interpolate import Sample, trial_step
-from signedstep.noise import Noise
+from signedstep.interpolate import Sample, cubic_within, trial_step
 from signedstep.status import Status
-
-Phi = Callable[[float], tuple[float, float]]
+from signedstep.trials import Found, Phi, Search, Trials
 
 CURVATURE_CONDITIONS = ("strong", "weak", "paper")
-
-
-@dataclass(frozen=True, slots=True)
-class Found:
-    """The end of a search: the step, what phi is there, what it cost and whether the conditions hold."""
-
-    t: float
-    f: float
-    slope: float
-    evals: int
-    status: Status
-    error: Exception | None = None
-    """The last exception a trial raised, for the message of a search that found nothing."""
-
-    @property
-    def ok(self) -> bool:
-        return self.status.ok
-
-
-class Search(Protocol):
-    """Anything that finds a step along a line."""
-
-    def __call__(self, phi: Phi, f0: float, slope0: float, t0: float, budget: float = math.inf) -> Found: ...
+SEARCHES = ("more-thuente", "zoom")
 
 
 @dataclass(frozen=True)
@@ -48,6 +21,10 @@ class Signed:
     """Wolfe+-, Algorithm 1 of the paper: along an ascent direction, search backwards and negate the step."""
 
     search: Search
+
+    @property
+    def sparing(self) -> bool:
+        return self.search.sparing
 
     def __call__(self, phi: Phi, f0: float, slope0: float, t0: float, budget: float = math.inf) -> Found:
         if slope0 < 0:
@@ -86,6 +63,7 @@ class Wolfe:
     rounding: float = 8 * 2.0**-52
     narrow: float = 1e-10
     """Relative width at which an interval counts as exhausted."""
+    sparing = False
 
     def __post_init__(self) -> None:
         if not 0 < self.c1 <= self.c2 < 1:
@@ -95,7 +73,7 @@ class Wolfe:
         _check_limits(self.max_step, self.max_evals)
 
     def __call__(self, phi: Phi, f0: float, slope0: float, t0: float, budget: float = math.inf) -> Found:
-        trials = _Trials(phi, f0, slope0, t0, self.rounding)
+        trials = Trials(phi, f0, slope0, t0, self.rounding)
         if not slope0 < 0:
             return trials.ended(Status.NOT_DESCENT)
         # Minimise psi(t) = phi(t) - tilt t phi'(0) first: its minimisers satisfy sufficient decrease. The paper's
@@ -142,6 +120,65 @@ class Wolfe:
 
 
 @dataclass(frozen=True)
+class Zoom(Wolfe):
+    """The same conditions by the search of torch.optim.LBFGS (Nocedal-Wright 2006, algorithms 3.5 and 3.6).
+
+    Its trials are torch's up to rounding, as long as all of them are finite: bold steps until a minimiser is between
+    two of them, then the minimiser of the cubic through both, kept off their ends.
+    """
+
+    sparing = True
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.curvature == "paper":
+            raise ValueError("the paper's one-sided condition needs the search 'more-thuente', got 'zoom'")
+
+    def __call__(self, phi: Phi, f0: float, slope0: float, t0: float, budget: float = math.inf) -> Found:
+        trials = Trials(phi, f0, slope0, t0, self.rounding)
+        if not slope0 < 0:
+            return trials.ended(Status.NOT_DESCENT)
+        most, limit = min(self.max_evals, budget), min(self.max_step, self.max_growth * t0)
+        last, t = Sample(0.0, 0.0, slope0), min(t0, limit)
+        while trials.evals < most:
+            now = trials(t)
+            high = not self._decreases(now, slope0) or (trials.evals > 2 and now.f >= last.f)
+            if not high and self._curved(now.slope, slope0):
+                return trials.accepted(now, self.c1, Status.WOLFE, Status.APPROXIMATE_WOLFE)
+            if high or now.slope >= 0:
+                return self._between(trials, last, now, most)
+            if t == limit:
+                return trials.ended(Status.MAX_STEP)
+            t = min(limit, cubic_within(last, now, t + 0.01 * (t - last.t), 10 * t))
+            last = now
+        return trials.ended(Status.MAX_SEARCH)
+
+    def _between(self, trials: Trials, low: Sample, high: Sample, most: float) -> Found:
+        """Shrink an interval that holds a minimiser; `low` is its lower end."""
+        low, high = (high, low) if high.f < low.f else (low, high)
+        near = False  # whether the last trial was near an end
+        while trials.evals < most:
+            left, right = min(low.t, high.t), max(low.t, high.t)
+            if right - left <= self.narrow * right:
+                return trials.ended(Status.NARROW if high.finite else Status.WALL)
+            t = cubic_within(low, high, left, right) if high.finite else left + (right - left) * (0.5 if left else 0.1)
+            margin = 0.1 * (right - left)
+            beside = min(right - t, t - left) < margin
+            if beside and (near or not left < t < right):
+                t = right - margin if right - t < t - left else left + margin
+                beside = False
+            near = beside
+            now = trials(t)
+            if not self._decreases(now, trials.slope0) or now.f >= low.f:
+                low, high = (now, low) if now.f < low.f else (low, now)
+                continue
+            if self._curved(now.slope, trials.slope0):
+                return trials.accepted(now, self.c1, Status.WOLFE, Status.APPROXIMATE_WOLFE)
+            low, high = now, low if now.slope * (high.t - low.t) >= 0 else high
+        return trials.ended(Status.MAX_SEARCH if high.finite else Status.WALL)
+
+
+@dataclass(frozen=True)
 class Armijo:
     """Backtracking to sufficient decrease, phi(t) <= phi(0) + c1 t phi'(0), by safeguarded interpolation."""
 
@@ -149,6 +186,7 @@ class Armijo:
     max_step: float = math.inf
     max_evals: int = 30
     rounding: float = 8 * 2.0**-52
+    sparing = False
 
     def __post_init__(self) -> None:
         if not 0 < self.c1 < 1:
@@ -156,7 +194,7 @@ class Armijo:
         _check_limits(self.max_step, self.max_evals)
 
     def __call__(self, phi: Phi, f0: float, slope0: float, t0: float, budget: float = math.inf) -> Found:
-        trials = _Trials(phi, f0, slope0, t0, self.rounding)
+        trials = Trials(phi, f0, slope0, t0, self.rounding)
         if not slope0 < 0:
             return trials.ended(Status.NOT_DESCENT)
         t = min(t0, self.max_step)
@@ -168,56 +206,6 @@ class Armijo:
             parabola = -0.5 * slope0 * t * t / excess if math.isfinite(excess) else 0.1 * t
             t = min(max(parabola, 0.1 * t), 0.5 * t)
         return trials.ended(Status.MAX_SEARCH)
-
-
-class _Trials:
-    """Counts the trials of one search, makes them safe and remembers the lowest.
-
-    The samples it gives are relative to phi(0), so that small differences are not lost in a large value.
-    """
-
-    def __init__(self, phi: Phi, f0: float, slope0: float, t0: float, rounding: float):
-        if not t0 > 0:
-            raise ValueError(f"the first trial step t0 must be positive, got {t0!r}")
-        self.phi, self.f0, self.slope0 = phi, f0, slope0
-        self.noise = Noise(f0, rounding)
-        self.lowest = Sample(0.0, f0, slope0)
-        self.measured = f0
-        self.evals = 0
-        self.drowned = self.blocked = False
-        self.error: Exception | None = None
-
-    def __call__(self, t: float) -> Sample:
-        """phi(t) - phi(0) and phi'(t); a difference below the noise is replaced by what the slopes say."""
-        self.evals += 1
-        try:
-            f, slope = self.phi(t)
-        except Exception as error:
-            clear_frames(error.__traceback__)  # else what ran out of memory would still be held at the next trial
-            self.error = error
-            f = slope = math.nan
-        if not (math.isfinite(f) and math.isfinite(slope)):
-            self.blocked = True
-            return Sample(t, math.inf, math.nan)
-        self.measured = f
-        if f < self.lowest.f:
-            self.lowest = Sample(t, f, slope)
-        change, drowned = self.noise.change(f, t * self.slope0, t * slope)
-        self.drowned = self.drowned or drowned
-        return Sample(t, change, slope)
-
-    def accepted(self, now: Sample, c1: float, exact: Status, approximate: Status) -> Found:
-        """The newest trial, which satisfies the conditions, by its measured value or by the approximate test."""
-        holds = self.measured - self.f0 <= c1 * now.t * self.slope0
-        return Found(now.t, self.measured, now.slope, self.evals, exact if holds else approximate, self.error)
-
-    def ended(self, reason: Status) -> Found:
-        """The lowest point seen, which does not satisfy the conditions for this reason."""
-        low = self.lowest
-        if low.t == 0 and reason is not Status.NOT_DESCENT:
-            reason = Status.STALLED if self.drowned else Status.NO_LOWER_POINT
-            reason = Status.WALL if self.blocked else reason
-        return Found(low.t, low.f, low.slope, self.evals, reason, self.error)
 
 
 def _check_limits(max_step: float, max_evals: int) -> None:

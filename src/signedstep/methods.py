@@ -9,7 +9,7 @@ from torch import Tensor
 from signedstep.catalogue import CURVATURES, GLOBALIZATIONS, Model, Settings
 from signedstep.curvature import Curvature, Gamma
 from signedstep.globalization import Globalization
-from signedstep.linesearch import Armijo, Wolfe
+from signedstep.linesearch import Armijo, Wolfe, Zoom
 from signedstep.space import Space
 
 AUTO = "mix/wolfe"
@@ -85,7 +85,9 @@ def _search(settings: Settings, model: Model, rounding: float) -> Armijo | Wolfe
     condition = model.condition if settings.condition is None else settings.condition
     if condition == "armijo":
         return Armijo(settings.c1, **limits)
-    return Wolfe(settings.c1, model.c2 if settings.c2 is None else settings.c2, condition, narrow=rounding, **limits)
+    c2 = model.c2 if settings.c2 is None else settings.c2
+    kind = Zoom if settings.search == "zoom" else Wolfe
+    return kind(settings.c1, c2, condition, narrow=rounding, **limits)
 
 
 def build(name: str | None, x0: Tensor, space: Space, options: Mapping[str, Any]) -> Method:

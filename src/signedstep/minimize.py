@@ -86,6 +86,8 @@ def minimize(
         c1, c2, condition, max_linesearch: of the line search; condition is "strong", "weak" or "paper" (the Wolfe
         conditions with that curvature condition) or "armijo" (sufficient decrease only). They are
         "strong" with c2 = 0.9, for cg with 0.1, for mix and auto "weak" with 0.999.
+        search: how they are found, "more-thuente" (the default), or "zoom" with the search and the first step of
+        `torch.optim.LBFGS`.
         beta: of cg, "fr" (Fletcher-Reeves), "pr+" (Polak-Ribiere+), "hs" (Hestenes-Stiefel) or "dy" (Dai-Yuan).
         krylov_size, krylov_tol: of newton-cg, gauss-newton and natural, most vectors of the Krylov space, and thus
         products, an iteration (50), and the relative residual that ends it (None: 0.1, less while the gradient falls

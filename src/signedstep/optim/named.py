@@ -48,7 +48,7 @@ class LSR1(_OneModel):
 
 
 class LBFGS(_OneModel):
-    """Limited-memory BFGS with a search that cannot crash; see `SecondOrder` for the arguments."""
+    """Limited-memory BFGS; with line_search_fn="strong_wolfe" by the steps of torch's own. See `SecondOrder`."""
 
     curvature = "lbfgs"
 

@@ -9,7 +9,7 @@ import torch
 
 from signedstep.catalogue import Settings
 from signedstep.checks import check_at_least_zero, check_choice, check_count, check_flag, check_number
-from signedstep.methods import build, needs_hessian, needs_parts, needs_products
+from signedstep.methods import build, full_name, needs_hessian, needs_parts, needs_products
 from signedstep.space import Space
 
 SEARCHES = {
@@ -25,6 +25,8 @@ FURTHER = tuple(f.name for f in fields(Settings) if f.name not in ("history_size
 Those that could not be loaded with `weights_only=True` are left out.
 """
 
+_TORCHS = "lbfgs/wolfe"
+"""The method that is torch's, too: asked for torch's search by its name there, it takes torch's steps."""
 _RATE = "a finite number that is not negative"
 
 
@@ -60,6 +62,8 @@ def check_known(names: Mapping[str, Any]) -> None:
 def settings(options: Mapping[str, Any]) -> dict[str, Any]:
     """The options that shape a method."""
     chosen = {name: options[name] for name in (*FURTHER, "history_size") if name in options}
+    if options["line_search_fn"] == "strong_wolfe" and full_name(options["method"]) == _TORCHS:
+        chosen = {"search": "zoom", **chosen}
     return {**chosen, "condition": SEARCHES[options["line_search_fn"]]}
 
 

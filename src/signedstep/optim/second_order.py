@@ -46,8 +46,8 @@ class SecondOrder(Resumable):
     history_size : int
         Pairs that limited-memory models keep (20; mix and auto: 50 up to 2000 parameters).
     line_search_fn : str or None
-        "strong_wolfe", "weak_wolfe", "paper_wolfe" or "armijo"; None: that of the model, "strong_wolfe" for all but
-        mix and auto, which use "weak_wolfe".
+        "strong_wolfe", "weak_wolfe", "paper_wolfe" or "armijo"; None: that of the model, strong for all but mix and
+        auto, which use "weak_wolfe". With "strong_wolfe" lbfgs takes the steps of `torch.optim.LBFGS`, to rounding.
     globalization : str
         Short for method="<method>/<globalization>".
     maximize : bool
@@ -59,8 +59,8 @@ class SecondOrder(Resumable):
     parallel : signedstep.distributed.Parallel
         Train on several ranks of torch.distributed, each with its own data. DTensor parameters (FSDP2) imply it.
     **options
-        gamma, floor, c1, c2, max_linesearch, beta, krylov_size, krylov_tol, fisher_samples, delta, on_failure: as
-        in `signedstep.minimize`.
+        gamma, floor, c1, c2, search, max_linesearch, beta, krylov_size, krylov_tol, fisher_samples, delta, on_failure:
+        as in `signedstep.minimize`.
 
     Attributes
     ----------

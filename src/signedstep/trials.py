@@ -1,0 +1,92 @@
+"""What line searches share: the function along a line, made safe, and the end of a search."""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from traceback import clear_frames
+from typing import Protocol
+
+from signedstep.interpolate import Sample
+from signedstep.noise import Noise
+from signedstep.status import Status
+
+Phi = Callable[[float], tuple[float, float]]
+"""phi(t) = f(x + t p) and its slope."""
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """The end of a search: the step, what phi is there, what it cost and whether the conditions hold."""
+
+    t: float
+    f: float
+    slope: float
+    evals: int
+    status: Status
+    error: Exception | None = None
+    """The last exception a trial raised, for the message of a search that found nothing."""
+
+    @property
+    def ok(self) -> bool:
+        return self.status.ok
+
+
+class Search(Protocol):
+    """Anything that finds a step along a line."""
+
+    @property
+    def sparing(self) -> bool:
+        """Whether the first step of all is to be as short as that of `torch.optim.LBFGS`."""
+        ...
+
+    def __call__(self, phi: Phi, f0: float, slope0: float, t0: float, budget: float = math.inf) -> Found: ...
+
+
+class Trials:
+    """Counts the trials of one search, makes them safe and remembers the lowest.
+
+    The samples it gives are relative to phi(0), so that small differences are not lost in a large value.
+    """
+
+    def __init__(self, phi: Phi, f0: float, slope0: float, t0: float, rounding: float):
+        if not t0 > 0:
+            raise ValueError(f"the first trial step t0 must be positive, got {t0!r}")
+        self.phi, self.f0, self.slope0 = phi, f0, slope0
+        self.noise = Noise(f0, rounding)
+        self.lowest = Sample(0.0, f0, slope0)
+        self.measured = f0
+        self.evals = 0
+        self.drowned = self.blocked = False
+        self.error: Exception | None = None
+
+    def __call__(self, t: float) -> Sample:
+        """phi(t) - phi(0) and phi'(t); a difference below the noise is replaced by what the slopes say."""
+        self.evals += 1
+        try:
+            f, slope = self.phi(t)
+        except Exception as error:
+            clear_frames(error.__traceback__)  # else what ran out of memory would still be held at the next trial
+            self.error = error
+            f = slope = math.nan
+        if not (math.isfinite(f) and math.isfinite(slope)):
+            self.blocked = True
+            return Sample(t, math.inf, math.nan)
+        self.measured = f
+        if f < self.lowest.f:
+            self.lowest = Sample(t, f, slope)
+        change, drowned = self.noise.change(f, t * self.slope0, t * slope)
+        self.drowned = self.drowned or drowned
+        return Sample(t, change, slope)
+
+    def accepted(self, now: Sample, c1: float, exact: Status, approximate: Status) -> Found:
+        """The newest trial, which satisfies the conditions, by its measured value or by the approximate test."""
+        holds = self.measured - self.f0 <= c1 * now.t * self.slope0
+        return Found(now.t, self.measured, now.slope, self.evals, exact if holds else approximate, self.error)
+
+    def ended(self, reason: Status) -> Found:
+        """The lowest point seen, which does not satisfy the conditions for this reason."""
+        low = self.lowest
+        if low.t == 0 and reason is not Status.NOT_DESCENT:
+            reason = Status.STALLED if self.drowned else Status.NO_LOWER_POINT
+            reason = Status.WALL if self.blocked else reason
+        return Found(low.t, low.f, low.slope, self.evals, reason, self.error)
