@@ -78,6 +78,13 @@ class Settings:
         return 20 if self.history_size is None else int(self.history_size)
 
 
+PARTS = {
+    "LeastSquares": "residuals (signedstep.LeastSquares)",
+    "ModuleLoss": "a module (signedstep.ModuleLoss)",
+}
+"""The classes that show parts of an objective, and which."""
+
+
 class Model(NamedTuple):
     """A curvature model and its defaults."""
 
@@ -92,8 +99,8 @@ class Model(NamedTuple):
     """Why it has no spectrum; globalizations that need one are refused with these words."""
     needs_hessian: bool = False
     needs_products: bool = False
-    needs_parts: str = ""
-    """What it wants to see apart, where f alone is not enough: a `LeastSquares` or a `ModuleLoss`."""
+    needs_parts: tuple[str, ...] = ()
+    """Where f alone is not enough: the classes that show its parts, of which it takes any."""
 
 
 class Strategy(NamedTuple):
@@ -176,7 +183,7 @@ CURVATURES: dict[str, Model] = {
         "trust",
         "identity",
         1e-14,
-        needs_parts="residuals (signedstep.LeastSquares) or a module (signedstep.ModuleLoss)",
+        needs_parts=("LeastSquares", "ModuleLoss"),
     ),
     "natural": Model(
         "the Fisher information, by its products",
@@ -184,7 +191,7 @@ CURVATURES: dict[str, Model] = {
         "trust",
         "identity",
         1e-14,
-        needs_parts="residuals (signedstep.LeastSquares) or a module (signedstep.ModuleLoss)",
+        needs_parts=("LeastSquares", "ModuleLoss"),
     ),
     "kfac": Model(
         "the Fisher information as Kronecker products, one for each layer",
@@ -192,7 +199,7 @@ CURVATURES: dict[str, Model] = {
         "trust",
         "identity",
         1e-14,
-        needs_parts="a module (signedstep.ModuleLoss)",
+        needs_parts=("ModuleLoss",),
     ),
 }
 

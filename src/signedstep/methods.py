@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from signedstep.catalogue import CURVATURES, GLOBALIZATIONS, Model, Settings
+from signedstep.catalogue import CURVATURES, GLOBALIZATIONS, PARTS, Model, Settings
 from signedstep.curvature import Curvature, Gamma
 from signedstep.globalization import Globalization
 from signedstep.linesearch import Armijo, Wolfe, Zoom
@@ -75,9 +75,14 @@ def needs_products(name: str) -> bool:
     return CURVATURES[name.partition("/")[0]].needs_products
 
 
-def needs_parts(name: str) -> str:
-    """What a method, by its full name, needs to see of the objective beside values and derivatives."""
+def needs_parts(name: str) -> tuple[str, ...]:
+    """The classes that show a method, by its full name, the parts it needs to see of f; none if f is enough."""
     return CURVATURES[name.partition("/")[0]].needs_parts
+
+
+def parts_in_words(name: str) -> str:
+    """The same for a message."""
+    return " or ".join(PARTS[kind] for kind in needs_parts(name))
 
 
 def _search(settings: Settings, model: Model, rounding: float) -> Armijo | Wolfe:

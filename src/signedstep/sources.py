@@ -9,7 +9,7 @@ from torch import Tensor
 
 from signedstep.arrays import NumpyObjective
 from signedstep.closure import ClosureObjective
-from signedstep.methods import needs_hessian, needs_parts, needs_products
+from signedstep.methods import needs_hessian, needs_parts, needs_products, parts_in_words
 from signedstep.module import ModuleLoss
 from signedstep.objective import TorchObjective
 from signedstep.residuals import LeastSquares, TorchResiduals
@@ -40,7 +40,7 @@ def objective_of(
         return fun.bind(args, shape, tensors)
     _check_first(fun, given.jac, tensors)
     if needs_parts(method):
-        raise TypeError(f"{method!r} needs {needs_parts(method)} as fun, got {fun!r}")
+        raise TypeError(f"{method!r} needs {parts_in_words(method)} as fun, got {fun!r}")
     products = needs_products(method)
     used = {"hess": products or needs_hessian(method), "hessp": products}
     _check_second(method, {name: getattr(given, name) for name in used if used[name]}, given.jac, tensors)
@@ -65,8 +65,9 @@ def _check_parts(fun: LeastSquares | ModuleLoss, given: Derivatives, args: tuple
     for name, value in given._asdict().items():
         if value is not None:
             raise TypeError(f"{kind} brings its own derivatives, so {name}= must be None, got {value!r}")
-    if kind not in (needs_parts(method) or kind):  # a sentence that names what it accepts
-        raise TypeError(f"{method!r} needs {needs_parts(method)} as fun, got a {kind}")
+    accepted = needs_parts(method)
+    if accepted and kind not in accepted:
+        raise TypeError(f"{method!r} needs {parts_in_words(method)} as fun, got a {kind}")
     if isinstance(fun, ModuleLoss) and args:
         raise TypeError(f"a ModuleLoss has no arguments beside its data, got args={args!r}")
     if isinstance(fun, ModuleLoss) and needs_hessian(method):

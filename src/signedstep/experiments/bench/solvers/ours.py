@@ -20,7 +20,7 @@ from signedstep.effects import shaping
 from signedstep.engine import Tolerances
 from signedstep.experiments.bench.meter import BudgetSpent, Meter, Objective
 from signedstep.experiments.bench.solvers.base import BenchSolver, Ended
-from signedstep.methods import build, full_name, needs_hessian, needs_parts, needs_products
+from signedstep.methods import build, full_name, needs_hessian, needs_products, parts_in_words
 from signedstep.space import Space
 
 _MIXING = tuple(f.name for f in fields(Mixing))
@@ -56,7 +56,7 @@ def ours(name: str) -> BenchSolver:
 def _lacking(full: str) -> str:
     """What a method needs beside values and gradients."""
     return (
-        needs_parts(full)
+        parts_in_words(full)
         or ("the exact Hessian" if needs_hessian(full) else "")
         or ("products with the Hessian" if needs_products(full) else "")
     )
