@@ -84,6 +84,23 @@ def test_sums_means_counts_and_ddp():
             assert losses == pytest.approx(expected, rel=1e-9), i
 
 
+def limited(rank: int, shard: bool) -> tuple[int, str]:
+    """Steps that end by `max_eval`, where one rank has no samples and calls no closure."""
+    net = model()
+    parallel = Parallel(count=40 if rank == 0 else 0, shard=shard)
+    optimizer = signedstep.LSR1(net.parameters(), max_iter=9, max_eval=3, parallel=parallel)
+    for _ in range(3):
+        optimizer.step(fit(net))
+    return optimizer.n_evals, optimizer.status.name
+
+
+@pytest.mark.parametrize("shard", [False, True])
+def test_ranks_without_samples_count_evaluations_too(shard):
+    first, second = on_ranks(2, limited, shard)
+    assert first == second
+    assert first[1] == "MAXFUN"
+
+
 def odd_parameters(rank: int, shard: bool) -> tuple[list, list]:
     """Complex, half-precision, frozen and unused parameters in two groups, maximised, in more slices than some fit."""
     torch.manual_seed(3)

@@ -45,7 +45,7 @@ def test_groups_share_their_options():
 
 def test_an_empty_group_is_no_obstacle():
     p = leaf(3.0, 4.0)
-    optimizer = signedstep.LSR1([{"params": []}, {"params": [p]}], max_iter=4)
+    optimizer = signedstep.LSR1([{"params": []}, {"params": [p]}], max_iter=4, max_eval=99)
     assert optimizer.step(lambda: bowl(p)) < 2
     other = signedstep.LSR1([{"params": []}, {"params": [p]}])
     other.load_state_dict(optimizer.state_dict())

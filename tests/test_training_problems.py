@@ -50,6 +50,34 @@ def test_the_mean_stays_near_that_of_torch_where_runs_are_chaotic(name):
     assert math.exp(sum(math.log(ratios(name, seed)[200]) for seed in range(4)) / 4) <= 2
 
 
+def stepped(make, name: str, **options) -> tuple[list[float], list[int]]:
+    """The losses of all closure calls of four steps, and how many calls there were after each of them."""
+    params, loss = PROBLEMS[name](0)
+    optimizer = make(params, history_size=20, line_search_fn="strong_wolfe", **options)
+    values, ends = [], []
+
+    def closure():
+        optimizer.zero_grad()
+        value = loss()
+        value.backward()
+        values.append(value.item())
+        return value
+
+    for _ in range(4):
+        optimizer.step(closure)
+        ends.append(len(values))
+    return values, ends
+
+
+@pytest.mark.parametrize("options", [{}, {"max_iter": 5}, {"lr": 0.5}], ids=str)
+@pytest.mark.parametrize("name", [name for name in PROBLEMS if name not in ("diabetes, linear", "digits, softmax")])
+def test_steps_with_torchs_defaults_are_those_of_torch(name, options):
+    """But where torch's absolute tolerance_change ends a step, which is on the two that are left out."""
+    ours, theirs = stepped(signedstep.LBFGS, name, **options), stepped(torch.optim.LBFGS, name, **options)
+    assert ours[1] == theirs[1]
+    assert ours[0][:40] == pytest.approx(theirs[0][:40], rel=1e-6)
+
+
 def test_a_trace_is_counted_from_outside_and_never_rises():
     for make in (signedstep.LBFGS, torch.optim.LBFGS):
         lowest = trace(PROBLEMS["diabetes, network"](0), make, 30)

@@ -47,7 +47,8 @@ class ParallelObjective(ClosureObjective):
         count: Callable[[], float],
         weights: Weights,
     ):
-        super().__init__(flat, closure, maximize, counted)
+        super().__init__(flat, closure, maximize)
+        self._evaluating = counted  # not each call of the closure: ranks without samples make none, and must agree
         self._like = torch.zeros((), dtype=flat.dtype, device=flat.device)  # for ranks without samples
         self.count, self.weights = count, weights
 
@@ -59,6 +60,7 @@ class ParallelObjective(ClosureObjective):
 
         So `look` may see a point whose value is NaN, because it is not known yet.
         """
+        self._evaluating()
         self.newest = None
         with self.flat.link.together():
             self.flat.write(x)

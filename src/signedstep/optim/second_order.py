@@ -37,8 +37,8 @@ class SecondOrder(Resumable):
         Factor on the first step length that each search tries, or on each step of methods without one (trust, cubic,
         ...; if below 1); 0 evaluates without moving. Schedulers attach to it.
     max_iter, max_eval : int
-        Iterations per `step`, and closure calls after the one at its start, checked between iterations (default of
-        max_eval: 1.25 max_iter).
+        Iterations per `step`, and closure calls, its first included; these are counted between iterations, so that no
+        search is cut short (default: 1.25 max_iter, enough for all iterations of one call).
     tolerance_grad : float
         `step` ends where the largest entry of the gradient is below this.
     tolerance_change : float
@@ -69,7 +69,7 @@ class SecondOrder(Resumable):
     status : Status
         Why the last `step` ended.
     n_evals : int
-        Closure calls so far.
+        Closure calls so far; on several ranks evaluations, also where a rank has no samples and calls nothing.
     aux
         What the closure returned beside the loss at the point where the parameters are now.
     error : Exception or None
@@ -102,7 +102,7 @@ class SecondOrder(Resumable):
             "lr": lr,
             "method": method if globalization is None else f"{method}/{globalization}",
             "max_iter": max_iter,
-            "max_eval": max_iter * 5 // 4 if max_eval is None else max_eval,
+            "max_eval": max(max_iter * 5 // 4, max_iter + 1) if max_eval is None else max_eval,
             "tolerance_grad": tolerance_grad,
             "tolerance_change": tolerance_change,
             "history_size": history_size,
@@ -140,7 +140,7 @@ class SecondOrder(Resumable):
         rate = group_options.rate(*self.param_groups)
         flat = self._layout()
         start = flat.read()
-        self._status = Status.RUNNING
+        self._status, before = Status.RUNNING, self._n_evals
 
         objective = self._objective(flat, closure)
         try:
@@ -151,7 +151,7 @@ class SecondOrder(Resumable):
             raise
         del start  # a vector of n numbers that nobody needs any more
         try:
-            self._status = self._iterate(engine, rate, reused)
+            self._status = self._iterate(engine, rate, reused, before)
         except BaseException:
             with suppress(Lost):
                 objective.leave_at(engine.at)
@@ -238,15 +238,15 @@ class SecondOrder(Resumable):
         engine.move(objective(engine.at.x if kept else start))
         return engine, False
 
-    def _iterate(self, engine: Engine, rate: float, reused: bool) -> Status:
-        """Run the engine; why it ended."""
+    def _iterate(self, engine: Engine, rate: float, reused: bool, before: int) -> Status:
+        """Run the engine; why it ended. There were so many closure calls before this step."""
         options = self._options
         engine.globalization.boldness = rate
-        first, before = engine.k, self._n_evals
+        first = engine.k
         while rate and engine.status is Status.RUNNING:
             if engine.k >= first + options["max_iter"]:
                 return Status.MAXITER
-            if self._n_evals - before >= options["max_eval"]:
+            if engine.k > first and self._n_evals - before >= options["max_eval"]:
                 return Status.MAXFUN
             record = engine.step()
             self._history.append(record._replace(f=-record.f) if options["maximize"] else record)
