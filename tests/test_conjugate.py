@@ -1,6 +1,7 @@
 """Nonlinear conjugate gradients against the textbook, and what they promise on the engine."""
 
 import math
+import statistics
 from itertools import pairwise
 
 import numpy as np
@@ -129,17 +130,26 @@ def test_it_converges(how, beta, dtype):
 
 
 def test_no_worse_than_scipy():
-    """Evaluations on the chained Rosenbrock function, next to SciPy's Polak-Ribiere+ with the same c2 = 0.1 to 0.4."""
-    x0 = torch.tensor([-1.2, 1.0] * 5, dtype=torch.float64)
-    ours = signedstep.minimize(rosenbrock, x0, method="cg")
+    """Evaluations on the chained Rosenbrock function, next to SciPy's Polak-Ribiere+ with the same c2 = 0.1 to 0.4.
+
+    The median of several starts: a single run can take twice as long for a last digit that another processor rounds
+    differently.
+    """
 
     def fun(x):
         point = evaluated(rosenbrock, torch.from_numpy(x))
         return point.f, point.g.numpy()
 
-    theirs = scipy.optimize.minimize(fun, x0.numpy(), jac=True, method="CG")
-    assert ours.success
-    assert ours.nfev <= 1.5 * theirs.nfev
+    starts = torch.tensor([-1.2, 1.0] * 5, dtype=torch.float64) + 0.1 * torch.randn(
+        15, 10, dtype=torch.float64, generator=torch.Generator().manual_seed(0)
+    )
+    ratios = []
+    for x0 in starts:
+        ours = signedstep.minimize(rosenbrock, x0, method="cg")
+        theirs = scipy.optimize.minimize(fun, x0.numpy(), jac=True, method="CG")
+        assert ours.success
+        ratios.append(ours.nfev / theirs.nfev)
+    assert statistics.median(ratios) <= 1.5
 
 
 class Uphill(ConjugateGradient):

@@ -405,16 +405,19 @@ def engine_of(method: str, fun, x0: Tensor):
 
 
 def test_two_passes_over_the_history():
-    """Per iteration: one product of the stored rows with at most two new vectors, and one combination."""
+    """Per iteration: one product of the stored rows with at most three new vectors, and one combination."""
 
     class Counting(Space):
         products: list[int] = []  # noqa: RUF012
         combinations = 0
 
         def inner(self, A, B):
-            if len(A) > 2:
-                self.products.append(len(B))
+            self.products.append(len(B))
             return super().inner(A, B)
+
+        def grams(self, A, made, count):
+            self.products.append(count)
+            return super().grams(A, made, count)
 
         def combine(self, c, A, scale, v):
             Counting.combinations += 1

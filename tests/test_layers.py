@@ -7,7 +7,8 @@ import pytest
 
 SOURCE = Path(__file__).parent.parent / "src" / "signedstep"
 LAYERS = [
-    {"status", "space", "checks"},
+    {"status", "sums", "checks"},
+    {"space"},
     {"history", "spectrum", "secular", "steihaug", "kronecker", "interpolate", "noise"},
     {"trials"},
     {"linesearch", "plane", "objective", "flat"},

@@ -194,7 +194,7 @@ def test_classics_mirrored_give_the_negated_step(name, curvature):
     for t0 in FIRST_STEPS:
         forth, back = plain(phi, f0, slope0, t0), Signed(plain)(mirror(phi), f0, -slope0, t0)
         assert forth.t > 0
-        assert back == replace(forth, t=-forth.t, slope=-forth.slope)
+        assert back == forth._replace(t=-forth.t, slope=-forth.slope)
 
 
 # The search of torch.optim.LBFGS --------------------------------------------------------------------------------------

@@ -298,7 +298,7 @@ def test_eigenvectors_are_orthonormal_with_more_pairs_than_unknowns():
 
     def watched(self, grams):
         learn(self, grams)
-        SS, lower, upper, YY = grams
+        SS, lower, upper, YY, _ = grams
         PsiPsi = YY - self.gamma * (lower + upper - self.gamma * SS)
         seen.append(np.abs(self.V.T @ PsiPsi @ self.V - np.eye(self.V.shape[1])).max())
 

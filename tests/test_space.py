@@ -79,3 +79,32 @@ def test_products_outside_the_range_of_float32(n, size):
     found = Space().inner(A, [b, b * size])
     exact = A.double() @ torch.stack([b, b * size], 1).double()
     np.testing.assert_allclose(found, exact.numpy(), rtol=1e-4)
+
+
+@pytest.mark.parametrize("n", LENGTHS)
+def test_products_of_vectors_that_are_made_in_stretches(n, dtype):
+    """V A' of the first rows of V and V V' of all of them, for short vectors in one piece."""
+    A, V = vectors(4, n, dtype), vectors(3, n, dtype) + 0.1
+    asked = []
+
+    def made(part):
+        asked.append(part)
+        return V if part is None else V[:, part]
+
+    VA, VV = Space().grams(A, made, 2)
+    sizes = V.double().norm(dim=1).numpy() + 1e-300
+    tolerance = 30 * torch.finfo(dtype).eps
+    exact = (V.double() @ torch.cat((A, V)).double().T).numpy()
+    assert VA.shape == (2, 4)
+    assert (np.abs(VA - exact[:2, :4]) <= tolerance * np.outer(sizes[:2], A.double().norm(dim=1) + 1e-300)).all()
+    assert (np.abs(VV - exact[:, 4:]) <= tolerance * np.outer(sizes, sizes)).all()
+    assert asked[0] is None or len(asked) > 1
+
+
+@pytest.mark.parametrize("size", [1e-25, 1e25])
+def test_made_vectors_outside_the_range_of_float32(size):
+    A, V = torch.rand(3, 50), torch.rand(3, 50) * torch.tensor([[1.0], [size], [1.0]])
+    VA, VV = Space().grams(A, lambda part: V if part is None else V[:, part], 2)
+    exact = V.double() @ torch.cat((A, V)).double().T
+    np.testing.assert_allclose(VA, exact[:2, :3].numpy(), rtol=1e-5)
+    np.testing.assert_allclose(VV, exact[:, 3:].numpy(), rtol=1e-5)

@@ -160,7 +160,8 @@ class AlongLine(Globalization):
     def _flipped(self, g: Tensor, B: Curvature) -> Direction:
         seen = B.spectrum(g)
         floor = max(self.delta, float(np.finfo(float).eps) ** 0.5)
-        return measured(self.space, seen.lift(rules.flip(seen.w, seen.c, floor)), g, natural=True)
+        p = seen.lift(rules.flip(seen.w, seen.c, floor))
+        return Direction(p, *measured(self.space, p, g), natural=True)
 
 
 class Raw(AlongLine):
@@ -169,10 +170,10 @@ class Raw(AlongLine):
     def propose(self, g: Tensor, B: Curvature) -> Direction:
         if B.has_matrix and not B.learned:
             return steepest(self.space, g)
-        way = measured(self.space, B.solve(g).neg_(), g, natural=False)
+        p = B.solve(g).neg_()
+        slope, length = measured(self.space, p, g)
         # B p = -g gives p.B p = -g.p: the model has a minimum along p, at t = 1, exactly if p points downhill.
-        natural = way.slope < 0 and B.has_matrix
-        return way._replace(natural=natural, alike=not B.has_matrix, steady=B.steady)
+        return Direction(p, slope, length, slope < 0 and B.has_matrix, not B.has_matrix, B.steady)
 
 
 class Modified(AlongLine):
@@ -188,7 +189,7 @@ class Modified(AlongLine):
             return steepest(self.space, g)
         seen = self.diagonalised(B, g)
         p = seen.lift(self.rule(seen.w, seen.c, self.floor))
-        return measured(self.space, p, g, natural=True)._replace(steady=self.steady)
+        return Direction(p, *measured(self.space, p, g), natural=True, steady=self.steady)
 
     def diagonalised(self, B: Curvature, g: Tensor) -> Spectrum:
         return B.spectrum(g)
@@ -210,10 +211,10 @@ def steepest(space: Space, g: Tensor) -> Direction:
     return Direction(-g, -square, math.sqrt(square), natural=False)
 
 
-def measured(space: Space, p: Tensor, g: Tensor, natural: bool) -> Direction:
-    """A direction with the slope and length it really has, not those the model believes in."""
+def measured(space: Space, p: Tensor, g: Tensor) -> tuple[float, float]:
+    """The slope and the length that a direction really has, not those the model believes in."""
     slope, square = space.dots(p, (g, p))
-    return Direction(p, slope, math.sqrt(square) if square >= 0 else math.nan, natural)
+    return slope, math.sqrt(square) if square >= 0 else math.nan
 
 
 class _Line:
@@ -241,6 +242,7 @@ class _Line:
         else:
             kept, f, g, aux, square = self.lowest
             assert kept == t, "a search returns its newest or its lowest trial"
+            self.newest = None  # frees its vectors first
             point = Point(self._x(t), f, g, aux)
         self.space.remember(point.g, square)
         return point

@@ -6,7 +6,7 @@ with the reason as its status.
 """
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from signedstep.interpolate import Sample, cubic_within, trial_step
 from signedstep.status import Status
@@ -35,7 +35,7 @@ class Signed:
             return f, -slope
 
         found = self.search(mirrored, f0, -slope0, abs(t0), budget)
-        return replace(found, t=-found.t, slope=-found.slope)
+        return found._replace(t=-found.t, slope=-found.slope)
 
 
 @dataclass(frozen=True)

@@ -105,10 +105,17 @@ class TorchObjective:
             return Point(x, f, g.reshape(-1))
         value = self.fun(self._shaped(x), *self.args)
         value, g = pair(value) if self.jac is True else (value, self.jac(self._shaped(x), *self.args))
-        check_real(g)
-        g = torch.as_tensor(g, dtype=x.dtype, device=x.device).detach()
-        check_shape(g.shape, self.shape)
-        return Point(x, scalar(value), g.reshape(-1).clone())  # a copy: they may reuse their buffer
+        return Point(x, scalar(value), self._owned(g, x))
+
+    def _owned(self, g: Any, x: Tensor) -> Tensor:
+        """A gradient as a flat vector like x; a copy: functions may use their buffer again."""
+        if not (isinstance(g, Tensor) and g.dtype is x.dtype and g.device == x.device):
+            check_real(g)
+            g = torch.as_tensor(g, dtype=x.dtype, device=x.device)
+        if g.shape != self.shape:
+            check_shape(g.shape, self.shape)
+        g = g.detach().clone()
+        return g if g.ndim == 1 else g.reshape(-1)
 
     @torch.enable_grad()
     def hessian(self, at: Point) -> Tensor:
@@ -151,7 +158,8 @@ class TorchObjective:
         return product
 
     def _shaped(self, x: Tensor) -> Tensor:
-        return x.clone().view(self.shape)  # a copy: functions may write into their argument
+        x = x.clone()  # functions may write into their argument
+        return x if len(self.shape) == 1 else x.view(self.shape)
 
 
 def scalar(value: Any, source: str = "fun") -> float:

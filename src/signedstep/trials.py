@@ -2,9 +2,8 @@
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
 from traceback import clear_frames
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from signedstep.interpolate import Sample
 from signedstep.noise import Noise
@@ -14,8 +13,7 @@ Phi = Callable[[float], tuple[float, float]]
 """phi(t) = f(x + t p) and its slope."""
 
 
-@dataclass(frozen=True, slots=True)
-class Found:
+class Found(NamedTuple):
     """The end of a search: the step, what phi is there, what it cost and whether the conditions hold."""
 
     t: float

@@ -66,7 +66,7 @@ class Flipped:
 
     def learn(self, grams: Grams) -> None:
         """Make the inverses anew, by the eigenvectors Psi V."""
-        SS, lower, upper, YY = grams
+        SS, lower, upper, YY, _ = grams
         size = float(YY[-1, -1]) ** 0.5  # |y|/|s|: the stored s are of length 1
         gamma = self.gamma = self.spectrum * size
         PsiPsi = YY - gamma * (lower + upper - gamma * SS)

@@ -57,7 +57,7 @@ class LBFGS(CompactModel):
         gamma = self.gamma
         if not self.learned:
             return g / gamma
-        seen, (_, _, upper, YY) = self.pairs.seen(g), self.pairs.grams
+        seen, (_, _, upper, YY, _) = self.pairs.seen(g), self.pairs.grams
         a = solve_upper(upper, seen.Sg)
         b = solve_upper(upper, upper.diagonal() * a + (YY @ a - seen.Yg) / gamma, transposed=True)
         return self.pairs.combine(b, -a / gamma, 1 / gamma, g)
@@ -65,7 +65,7 @@ class LBFGS(CompactModel):
     def compact(self) -> Compact:
         """Their theorem 2.3, with Psi = [gamma S, Y]."""
         self.pairs.track_s()
-        SS, lower, upper, YY = self.pairs.grams
+        SS, lower, upper, YY, _ = self.pairs.grams
         D = np.diag(upper.diagonal())
         L, SY = np.tril(lower, -1), np.triu(upper) + np.tril(lower, -1)
         PsiPsi = np.block([[self.gamma * self.gamma * SS, self.gamma * SY], [self.gamma * SY.T, YY]])
@@ -131,6 +131,6 @@ class LSR1(CompactModel):
 
 def _sr1(grams: Grams, gamma: float) -> tuple[Compact, bool]:
     """L-SR1 of some pairs, and whether its M is regular."""
-    SS, lower, upper, YY = grams
+    SS, lower, upper, YY, _ = grams
     M_inverse, regular = invert(lower - gamma * SS)
     return Compact(YY - gamma * (lower + upper) + gamma * gamma * SS, M_inverse), regular

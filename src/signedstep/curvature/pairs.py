@@ -16,17 +16,9 @@ from torch import Tensor
 from signedstep.objective import Point
 from signedstep.space import Space
 
-_CANCELLATION = 0.03
-"""Products with y = g - g_old may be taken from those with g and g_old unless |y| is below this part of |g|.
-
-|y| is at least the difference of |g| and |g_old|, which is known before any product with y is.
-"""
-_LONG = 2**17
-"""For vectors longer than this |y| itself is cheaper than products of all pairs with y."""
-
 
 class Grams(NamedTuple):
-    """Inner products of k pairs, oldest first, as four symmetric k x k matrices.
+    """Inner products of k pairs, oldest first, as four symmetric k x k matrices, and all of them in one array.
 
     S'Y = L + D + (R - D) is kept as two of them, which is how every formula uses it. SS and lower are only right
     while products with s are tracked.
@@ -38,16 +30,23 @@ class Grams(NamedTuple):
     upper: np.ndarray
     """R + R' - D, the upper triangle of S'Y mirrored."""
     YY: np.ndarray
+    stacked: np.ndarray
+
+    @classmethod
+    def of(cls, stacked: np.ndarray) -> "Grams":
+        SS, lower, upper, YY = stacked
+        return cls(SS, lower, upper, YY, stacked)
 
 
 class NewPair(NamedTuple):
     """A measured pair: its column in each of the four Gram matrices (ending with itself), and its ends.
 
     Those are s.g and y.g for each gradient whose products with the stored pairs are known. All are of the pair scaled
-    to |s| = 1, which `vectors`, the rows s and y, become by the factor `shrink`.
+    to |s| = 1 by the factor `shrink`.
     """
 
-    vectors: Tensor
+    old: Point
+    new: Point
     shrink: float
     columns: np.ndarray
     ends: list[tuple[float, float]]
@@ -72,8 +71,8 @@ class Seen(NamedTuple):
 class Pairs:
     """Up to m pairs, scaled to |s| = 1 (the updates do not depend on the length of a pair).
 
-    Slot i holds s in row 2i and y in row 2i + 1. A new pair stays outside until it is accepted: as long as a search
-    goes on, when most vectors are alive, there is no room for it.
+    Slot i holds s in row 2i and y in row 2i + 1. A new pair is measured from its two points, and first made where it is
+    to stay: as long as a search goes on, when most vectors are alive, there is no room for it.
     """
 
     def __init__(self, m: int, at: Point, space: Space):
@@ -84,23 +83,23 @@ class Pairs:
 
     def clear(self) -> None:
         """Forget all pairs."""
-        self._grams = np.zeros((4, 0, 0))
-        self.order = np.zeros(0, dtype=np.intp)
-        """The slots in use, oldest pair first."""
-        self._used = self.rows[:0]
+        self.grams = Grams.of(np.zeros((4, 0, 0)))
+        self._order(0, 0)
         self._seen: list[Seen] = []
+
+    def _order(self, k: int, first: int) -> None:
+        """Take the first k slots as those in use, and one of them as that of the oldest pair."""
+        self.first = first
+        self._used = self.rows[: 2 * k]
+        self.order, self._places = _rotation(k, first)
 
     def __len__(self) -> int:
         return len(self.order)
 
     @property
-    def grams(self) -> Grams:
-        return Grams(*self._grams)
-
-    @property
     def gram(self) -> np.ndarray:
         """Z'Z for Z = [S, Y], all of it."""
-        (SS, lower, upper, YY), k = self._grams, len(self.order)
+        (SS, lower, upper, YY, _), k = self.grams, len(self.order)
         Z = np.empty((2 * k, 2 * k))
         Z[:k, :k], Z[k:, k:] = SS, YY
         Z[:k, k:] = np.where(_above(k), upper, lower)
@@ -110,30 +109,39 @@ class Pairs:
     def measure(self, old: Point, new: Point, trial: bool = False) -> NewPair | None:
         """The step between two points, with its products; None if it is of no use.
 
-        A trial may be refused, so both of its ends stay known. |g| at the new one, which would tell whether products
-        with y may be differences, is not known before this reduction.
+        A trial may be refused, so both of its ends stay known.
         """
-        vectors = torch.empty(2, self.rows.shape[1], dtype=self.rows.dtype, device=self.rows.device)
-        s, y = vectors.unbind()
-        torch.sub(new.x, old.x, out=s)
-        torch.sub(new.g, old.g, out=y)
-        known = self.seen(old.g) if trial else self._known(old.g)
-        difference = known if known and not trial and self._apart(old.g, new.g, y) else None
-        others = [new.g, *([] if difference else [y]), *([s] if self._tracks_s else [])]
-        ends = (old.g, new.g) if trial else (new.g,)
-        (Sv, Yv), ((ss, sy, *sg), (yy, *yg)) = self._products(others, (s, (s, y, *ends)), (y, (y, *ends)))
+        known = self.seen(old.g) if trial else None
+        points = (new.g, old.g, new.x, old.x)
+
+        def made(part: slice | None) -> Tensor:
+            g, g_old, x, x_old = points if part is None else (v[part] for v in points)
+            V = g.new_empty(4 if trial else 3, g.numel())
+            torch.sub(g, g_old, out=V[1])
+            torch.sub(x, x_old, out=V[2])
+            V[0] = g
+            if trial:
+                V[3] = g_old
+            return V
+
+        count = 3 if self._tracks_s else 2
+        VZ, VV = self.space.grams(self._used, made, count)
+        (_, yg, sg, *_), (_, yy, sy, *_), (_, _, ss, *_), *_ = VV.tolist()
         if not (0 < ss < math.inf and math.isfinite(yy)):
             return None
-        columns = np.zeros((4, len(self.order) + 1))
-        if self._tracks_s:
-            columns[:2, :-1] = Sv[-1], Yv[-1]
-        columns[2:, :-1] = (Sv[0] - difference.Sg, Yv[0] - difference.Yg) if difference else (Sv[1], Yv[1])
+        k, shrink = len(self.order), ss**-0.5
+        g_, y_, *s_ = VZ[:, self._places].reshape(count, 2, k)
+        columns = np.empty((4, k + 1))
+        columns[:2, :-1], columns[2:, :-1] = s_[0] if s_ else 0.0, y_
         columns[:, -1] = ss, sy, sy, yy
-        self._seen = [*(self._seen if trial else []), Seen(new.g, Sv[0], Yv[0])]
-        shrink = ss**-0.5
         columns *= shrink
         columns[:, -1] *= shrink
-        return NewPair(vectors, shrink, columns, [(a * shrink, b * shrink) for a, b in zip(sg, yg, strict=True)])
+        ends = [(sg * shrink, yg * shrink)]
+        self._seen = [Seen(new.g, *g_)]
+        if known:
+            ends.insert(0, (VV[2, 3] * shrink, VV[1, 3] * shrink))
+            self._seen.insert(0, known)
+        return NewPair(old, new, shrink, columns, ends)
 
     def bordered(self, pair: NewPair) -> Grams:
         """The Gram matrices with the new pair as the newest, and without the oldest if the ring is full."""
@@ -142,17 +150,20 @@ class Pairs:
         k = columns.shape[1]
         grams = np.empty((4, k, k))
         grams[:, -1, :] = grams[:, :, -1] = columns
-        grams[:, :-1, :-1] = self._grams[:, drop:, drop:]
-        return Grams(*grams)
+        grams[:, :-1, :-1] = self.grams.stacked[:, drop:, drop:]
+        return Grams.of(grams)
 
     def store(self, pair: NewPair, grams: Grams) -> None:
         """Make the measured pair the newest, in a full ring in the place of the oldest."""
         drop = int(len(self.order) == self.m)
-        slot = int(self.order[0]) if drop else len(self.order)
-        torch.mul(pair.vectors, pair.shrink, out=self.rows[2 * slot : 2 * slot + 2])
-        self.order = _extended(self.order[drop:], slot)
-        self._used = self.rows[: 2 * len(self.order)]
-        self._grams = np.array(grams)
+        slot = self.first if drop else len(self.order)
+        place = self.rows[2 * slot : 2 * slot + 2]
+        s, y = place.unbind()
+        torch.sub(pair.new.x, pair.old.x, out=s)
+        torch.sub(pair.new.g, pair.old.g, out=y)
+        place.mul_(pair.shrink)
+        self._order(*((self.m, (slot + 1) % self.m) if drop else (slot + 1, 0)))
+        self.grams = grams
         self._seen = [
             Seen(g, _extended(Sg[drop:], sg), _extended(Yg[drop:], yg))
             for (g, Sg, Yg), (sg, yg) in zip(self._seen, pair.ends, strict=True)
@@ -162,18 +173,19 @@ class Pairs:
         """Keep S'S and the lower triangle of S'Y from now on, which only spectra need: one more column a pass."""
         if not self._tracks_s:
             self._tracks_s = True
-            S = [self.rows[2 * slot] for slot in self.order]
-            if len(S):
-                (SS, SY), _ = self._products(S)
-                lower = np.tril(SY)
-                self._grams[:2] = SS, lower + np.tril(lower, -1).T
+            k = len(self.order)
+            if k:
+                ZS = self.space.inner(self._used, [self.rows[2 * slot] for slot in self.order])[self._places]
+                lower = np.tril(ZS[k:].T)
+                self.grams.stacked[:2] = ZS[:k], lower + np.tril(lower, -1).T
 
     def seen(self, g: Tensor) -> Seen:
         """S'g and Y'g; those of the newest point are known since its pair was measured."""
         seen = self._known(g)
         if seen is None:
-            ((Sg,), (Yg,)), _ = self._products([g])
-            seen = Seen(g, Sg, Yg)
+            k = len(self.order)
+            Zg = self.space.inner(self._used, [g])[self._places, 0] if k else np.zeros(0)
+            seen = Seen(g, Zg[:k], Zg[k:])
         self._seen = [seen]  # frees other gradients
         return seen
 
@@ -185,14 +197,14 @@ class Pairs:
 
     def combine(self, cs: np.ndarray, cy: np.ndarray, scale: float, g: Tensor) -> Tensor:
         """The vector S cs + Y cy + scale g."""
-        coefficients = np.zeros(len(self._used))
-        coefficients[2 * self.order] = cs
-        coefficients[2 * self.order + 1] = cy
+        k = len(self.order)
+        coefficients = np.empty(2 * k)
+        coefficients[self._places[:k]], coefficients[self._places[k:]] = cs, cy
         return self.space.combine(coefficients, self._used, scale, g)
 
     def vectors(self) -> tuple[np.ndarray, np.ndarray]:
         """S and Y, a row for each vector, in float64: for small n."""
-        S, Y = self.rows.double().numpy(force=True).reshape(-1, 2, self.rows.shape[1])[self.order].transpose(1, 0, 2)
+        S, Y = self._used.double().numpy(force=True)[self._places].reshape(2, -1, self.rows.shape[1])
         return S, Y
 
     def state(self, g: Tensor) -> dict[str, Any]:
@@ -201,37 +213,20 @@ class Pairs:
         return {
             "rows": self._used.clone(),
             "order": self.order.tolist(),
-            "grams": self._grams.tolist(),
+            "grams": self.grams.stacked.tolist(),
             "tracks_s": self._tracks_s,
             "seen": None if seen is None else [seen.Sg.tolist(), seen.Yg.tolist()],
         }
 
     def restore(self, state: Mapping[str, Any], g: Tensor) -> None:
-        self.order = np.array(state["order"], dtype=np.intp)
+        k = len(state["order"])
+        self._order(k, state["order"][0] if k else 0)
         self._tracks_s = state["tracks_s"]
-        self._grams = np.array(state["grams"], dtype=float).reshape(4, len(self.order), len(self.order))
-        self._used = self.rows[: 2 * len(self.order)]
+        self.grams = Grams.of(np.array(state["grams"], dtype=float).reshape(4, k, k))
         self._used.copy_(state["rows"])
         if state["seen"] is not None:
             Sg, Yg = state["seen"]
             self._seen = [Seen(g, np.array(Sg, dtype=float), np.array(Yg, dtype=float))]
-
-    def _products(
-        self, vectors: list[Tensor], *groups: tuple[Tensor, tuple[Tensor, ...]]
-    ) -> tuple[np.ndarray, list[list[float]]]:
-        """S'v and Y'v of the stored pairs for each vector, [2, vectors, pairs]; with them the products of `groups`."""
-        if not len(self.order):
-            return np.zeros((2, len(vectors), 0)), self.space.dots_each(*groups)
-        found, others = self.space.inner_and_dots(self._used, vectors, *groups)
-        return found.reshape(-1, 2, len(vectors))[self.order].transpose(1, 2, 0), others
-
-    def _apart(self, old: Tensor, new: Tensor, y: Tensor) -> bool:
-        """Whether two gradients differ so much that their difference does not cancel."""
-        before, after = math.sqrt(self.space.square(old)), math.sqrt(self.space.square(new))
-        length = abs(after - before)
-        if length <= _CANCELLATION * before and self.space.whole and y.numel() > _LONG:  # whole: it takes no reduction
-            length = math.sqrt(self.space.dots(y, (y,))[0])
-        return length > _CANCELLATION * before
 
 
 def _extended(array: np.ndarray, value: float) -> np.ndarray:
@@ -239,6 +234,13 @@ def _extended(array: np.ndarray, value: float) -> np.ndarray:
     longer = np.empty(len(array) + 1, dtype=array.dtype)
     longer[:-1], longer[-1] = array, value
     return longer
+
+
+@lru_cache
+def _rotation(k: int, first: int) -> tuple[np.ndarray, np.ndarray]:
+    """The slots of k pairs from the oldest on, and the rows of their s, then of their y."""
+    order = (np.arange(k) + first) % max(k, 1)
+    return order, np.concatenate((2 * order, 2 * order + 1))
 
 
 @lru_cache

@@ -1,0 +1,138 @@
+"""Sums over long vectors: exact enough for every decision, and as fast as calling torch from Python allows.
+
+Partial sums run in the precision of the vectors, and what is added up from them in float64. Short vectors take few
+calls, since a call costs more than they do; long ones go by stretches that stay in cache. Products of float32 numbers
+whose sums may leave their range are formed once more in float64.
+"""
+
+import math
+from collections.abc import Callable, Sequence
+
+import numpy as np
+import torch
+from torch import Tensor
+
+_SHORT = 12288
+"""Up to so many numbers one product of matrices is as exact as several of shorter vectors."""
+_BLOCK = 8192
+"""Columns per partial sum of longer ones. A batch of them also keeps every thread busy, which torch's plain product of
+a wide matrix and a vector does not."""
+_LONG = 2**17
+"""Vectors longer than this have blocks enough for every thread; then blocks of twice the size are faster."""
+_STRETCH = 2**18
+"""Columns at a time where rows meet vectors that are made for it, so that these stay small."""
+_SUM = 2**18
+"""Numbers in one sum of a product of two vectors."""
+_LEAST, _MOST = 1e-30, 1e30
+"""Between these the products of float32 vectors are safe; beyond, squares of their entries may leave its range."""
+_NUMPY = {torch.float32: np.float32}
+_LARGEST = {dtype: torch.finfo(dtype).max for dtype in (torch.float32, torch.float64)}
+
+Made = Callable[[slice | None], Tensor]
+"""Some columns of several vectors, or all of them, one vector in each row."""
+
+
+def dots(a: Tensor, B: Sequence[Tensor]) -> list[float]:
+    """The inner products of one vector with those of B."""
+    n = a.numel()  # five times as fast as len()
+    if n <= _SUM:
+        values = [torch.dot(a, b).item() for b in B]
+    else:
+        values = [0.0] * len(B)
+        for i in range(0, n, _SUM):  # a stretch stays in cache while it meets every vector
+            stretch = a[i : i + _SUM]
+            for j, b in enumerate(B):
+                values[j] += torch.dot(stretch, b[i : i + _SUM]).item()
+    if a.dtype is torch.float32:
+        for value in values:
+            if not _LEAST < abs(value) < _MOST:
+                return [torch.dot(a.double(), b.double()).item() for b in B]
+    return values
+
+
+def products(A: Tensor, B: Sequence[Tensor]) -> np.ndarray:
+    """The products of the rows of A [r, n] with the vectors of B: [r, s]."""
+    made = lambda part: torch.stack(tuple(B) if part is None else [b[part] for b in B])  # noqa: E731
+    found, _ = _over_stretches(A, made, len(B), _STRETCH, own=False)
+    if A.dtype is torch.float32 and found.size:
+        largest = np.abs(found).max(axis=1)
+        if not (largest.min() > _LEAST and largest.max() < _MOST):
+            found, _ = _over_stretches(A, lambda part: made(part).double(), len(B), _BLOCK, own=False)
+    return found.T
+
+
+def grams(A: Tensor, made: Made, count: int) -> tuple[np.ndarray, np.ndarray]:
+    """V A' for the first `count` of the vectors V that are made, and V V' of all of them."""
+    VA, VV = _over_stretches(A, made, count, _STRETCH)
+    if A.dtype is torch.float32:
+        squares = VV.diagonal().tolist()
+        if not (min(squares) > _LEAST and max(squares) < _MOST and math.isfinite(VA.sum())):
+            return _over_stretches(A, lambda part: made(part).double(), count, _BLOCK)
+    return VA, VV
+
+
+def combination(c: np.ndarray, A: Tensor, scale: float, v: Tensor) -> Tensor:
+    """The vector c[0] A[0] + ... + c[r-1] A[r-1] + scale v."""
+    weights = torch.from_numpy(c.astype(_NUMPY[A.dtype]) if A.dtype in _NUMPY else c).to(A)
+    scale = held(scale, A.dtype)
+    n = A.shape[1]
+    if n <= _LONG:
+        return torch.addmv(v, A.T, weights, beta=scale)
+    whole, count = _split(n)
+    out = torch.mul(v, scale)
+    out[:whole].view(count, 1, -1).baddbmm_(weights.expand(count, 1, -1), _blocks(A, whole, count))
+    if whole < n:
+        out[whole:].addmv_(A[:, whole:].T, weights)
+    return out
+
+
+def held(t: float, dtype: torch.dtype) -> float:
+    """A number within a precision: torch refuses factors that overflow it."""
+    most = _LARGEST[dtype] if dtype in _LARGEST else torch.finfo(dtype).max
+    return t if -most <= t <= most else math.copysign(most, t)
+
+
+def _over_stretches(A: Tensor, made: Made, count: int, size: int, own: bool = True) -> tuple[np.ndarray, np.ndarray]:
+    """What `grams` asks for, from vectors of so many numbers at a time; V V' is left empty unless asked for."""
+    n = A.shape[1]
+    if n <= size:
+        return _met(A, made(None), count, own)
+    parts = [slice(i, i + size) for i in range(0, n, size)]
+    found = [_met(A[:, part], made(part), count, own) for part in parts]
+    VA, VV = (np.sum(each, axis=0) for each in zip(*found, strict=True))
+    return VA, VV
+
+
+def _met(A: Tensor, V: Tensor, count: int, own: bool) -> tuple[np.ndarray, np.ndarray]:
+    A = A if A.dtype is V.dtype else A.to(V.dtype)
+    VA = _product(V if count == len(V) else V[:count], A)
+    return VA, _product(V, V) if own else VA[:, :0]
+
+
+def _product(V: Tensor, A: Tensor) -> np.ndarray:
+    """V A' for few long rows."""
+    n = A.shape[1]
+    if n <= _SHORT:
+        return _on_host(torch.mm(V, A.T))
+    whole, count = _split(n)
+    found = torch.bmm(_blocks(V, whole, count), _blocks(A, whole, count).mT).sum(0, dtype=torch.float64)
+    if whole < n:
+        found += V[:, whole:] @ A[:, whole:].T
+    return _on_host(found)
+
+
+def _on_host(found: Tensor) -> np.ndarray:
+    """A small matrix in float64, as an array; the usual case costs a third of `double().numpy(force=True)`."""
+    array = found.numpy() if found.is_cpu else found.numpy(force=True)
+    return array if array.dtype == np.float64 else array.astype(np.float64)
+
+
+def _split(n: int) -> tuple[int, int]:
+    """How many of n columns fall into whole blocks, and how many blocks."""
+    count = max(1, round(n / (_BLOCK if n <= _LONG else 2 * _BLOCK)))
+    return n - n % count, count
+
+
+def _blocks(A: Tensor, whole: int, count: int) -> Tensor:
+    """The first columns of A [r, n] as a batch of matrices [r, block]; a view."""
+    return A[:, :whole].unflatten(1, (count, -1)).transpose(0, 1)
