@@ -5,6 +5,7 @@ import signal
 import threading
 import time
 import uuid
+import warnings
 from collections.abc import Callable, Generator, Sequence
 from contextlib import closing
 from functools import partial
@@ -65,8 +66,11 @@ def _side_by_side(work: Work, jobs: int, runs: Sequence[Named], place: Place, li
     one_by_one: dict[str, Any] = {"pre_dispatch": jobs, "batch_size": 1, "return_as": "generator_unordered"}
     deaf = partial(signal.signal, signal.SIGINT, signal.SIG_IGN)  # an interrupt is this process's business
     workers: Any = Parallel(jobs, backend="loky", initializer=deaf, **one_by_one)
-    with Heartbeats(listener.iteration) as address, closing(workers(tasks(address))) as outcomes:
-        yield from outcomes
+    with warnings.catch_warnings(), Heartbeats(listener.iteration) as address:
+        # an interrupted study says so itself, and how to go on
+        warnings.filterwarnings("ignore", r"\d+ tasks (which were still being processed|have been)", UserWarning)
+        with closing(workers(tasks(address))) as outcomes:
+            yield from outcomes
 
 
 def _in_worker(work: Work, run: Named, place: Place, address: tuple[str, int], parent: int) -> Kept:
