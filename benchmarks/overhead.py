@@ -1,17 +1,17 @@
 """Time per iteration outside the objective, and memory, next to torch.optim.LBFGS with the same history size.
 
-Every figure is taken in a process of its own; times of the objective, measured inside it, are subtracted. `passes` is
-the time of reading the stored pairs twice (a product with a vector and a linear combination), the least any method
-with these pairs can do. Memory is the growth of the peak resident size, in vectors of n numbers.
+All solvers take turns in one process, since a virtual machine can be twice as fast in one second as in the next; a
+ratio is the median over rounds of ratios within a round. Times of the objective, measured inside it, are subtracted.
+`passes` is the time of reading the stored pairs twice (a product with a vector and a linear combination), the least any
+method with these pairs can do. Memory is the growth of the peak resident size, in vectors of n numbers, in a process of
+its own.
 """
 
 import argparse
-import json
-import resource
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from pathlib import Path
 
 import numpy as np
 import torch
@@ -82,25 +82,40 @@ def passes(n: int, dtype: torch.dtype, m: int) -> tuple[float, float]:
     return min(times), 0.0
 
 
-def one(solver: str, n: int, dtype_name: str, m: int, iterations: int) -> dict[str, float]:
-    dtype = getattr(torch, dtype_name)
+def once(solver: str, n: int, dtype: torch.dtype, m: int) -> tuple[float, float]:
+    """Seconds outside the objective, and evaluations, per iteration of a solver."""
+    if solver == "passes":
+        return passes(n, dtype, m)
+    objective, iterations = Separable(n, dtype), 100 if n < 10**5 else 20
+    if solver == "torch":
+        return peer(objective, n, dtype, m, iterations)
+    return ours(solver, objective, n, dtype, m, iterations)
+
+
+def rounds(solvers: list[str], n: int, dtype: torch.dtype, m: int, repeats: int) -> dict[str, np.ndarray]:
+    """For each solver a row (seconds, evaluations) of each round, in which all of them take their turn."""
+    found = [[once(solver, n, dtype, m) for solver in solvers] for _ in range(repeats)]
+    return dict(zip(solvers, np.array(found).transpose(1, 0, 2), strict=True))
+
+
+def grown(solver: str, n: int, dtype: torch.dtype, m: int) -> float:
+    """Vectors of n numbers by which a run makes the peak of memory grow; for a fresh process."""
     objective = Separable(n, dtype)
     objective(torch.zeros(n, dtype=dtype))
-    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
-    run: dict[str, Callable[[], tuple[float, float]]] = {
-        "torch": lambda: peer(objective, n, dtype, m, iterations),
-        "passes": lambda: passes(n, dtype, m),
-    }
-    seconds, evals = run.get(solver, lambda: ours(solver, objective, n, dtype, m, iterations))()
-    grown = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 - before
-    return {"seconds": seconds, "evals": evals, "vectors": grown / (n * objective.d.element_size())}
+    before = _peak()
+    ours(solver, objective, n, dtype, m, 20)
+    return (_peak() - before) / (n * objective.d.element_size())
 
 
-def measured(solver: str, n: int, dtype: str, m: int, repeats: int) -> dict[str, float]:
-    iterations = 100 if n < 10**5 else 20
-    command = [sys.executable, __file__, "--one", solver, str(n), dtype, str(m), str(iterations)]
-    runs = [json.loads(subprocess.run(command, check=True, capture_output=True).stdout) for _ in range(repeats)]
-    return {key: min(run[key] for run in runs) for key in runs[0]}
+def _peak() -> int:
+    """The peak of resident memory in bytes; that of `resource` may be inherited from the process that started this."""
+    status = Path("/proc/self/status").read_text()
+    return 1024 * int(status.split("VmHWM:")[1].split()[0])
+
+
+def memory(solver: str, n: int, dtype: str, m: int) -> float:
+    command = [sys.executable, __file__, "--memory-of", solver, str(n), dtype, str(m)]
+    return float(subprocess.run(command, check=True, capture_output=True).stdout)
 
 
 def main() -> None:
@@ -109,25 +124,28 @@ def main() -> None:
     parser.add_argument("--methods", nargs="+", default=["lbfgs/wolfe", "lsr1/flip", "lsr1/wolfe+-"])
     parser.add_argument("--dtypes", nargs="+", default=["float32", "float64"], choices=["float32", "float64"])
     parser.add_argument("--memory", type=int, default=20, help="history size m")
-    parser.add_argument("--repeats", type=int, default=3, help="processes per figure; the fastest counts")
-    parser.add_argument("--one", nargs=5, help=argparse.SUPPRESS)
+    parser.add_argument("--repeats", type=int, default=9, help="rounds below n = 1e6; a third of them from there on")
+    parser.add_argument("--memory-of", nargs=4, help=argparse.SUPPRESS)
     args = parser.parse_args()
-    if args.one:
-        solver, n, dtype, m, iterations = args.one
-        print(json.dumps(one(solver, int(n), dtype, int(m), int(iterations))))
+    if args.memory_of:
+        solver, n, dtype, m = args.memory_of
+        print(grown(solver, int(n), getattr(torch, dtype), int(m)))
         return
     m = args.memory
     print(f"m = {m}, {torch.get_num_threads()} threads; milliseconds per iteration outside the objective")
-    columns = "".join(f"{name:>14} /torch /passes evals memory" for name in args.methods)
-    print(f"{'':8} {'n':>9} {'torch':>9} {'passes':>9}  {columns}")
+    columns = "".join(f"  {name:>14} /torch /passes evals memory" for name in args.methods)
+    print(f"{'':8} {'n':>9} {'torch':>9} {'passes':>9}{columns}")
     for dtype in args.dtypes:
         for n in map(int, args.sizes):
-            torch_, two = (measured(name, n, dtype, m, args.repeats)["seconds"] for name in ("torch", "passes"))
-            row = f"{dtype:8} {n:9.0e} {torch_ * 1e3:9.3f} {two * 1e3:9.3f}  "
+            solvers, repeats = ["torch", "passes", *args.methods], args.repeats if n < 10**6 else -(-args.repeats // 3)
+            found = rounds(solvers, n, getattr(torch, dtype), m, repeats)
+            seconds = {name: rows[:, 0] for name, rows in found.items()}
+            row = f"{dtype:8} {n:9.0e} " + " ".join(f"{np.median(seconds[name]) * 1e3:9.3f}" for name in solvers[:2])
             for name in args.methods:
-                seconds, evals, vectors = measured(name, n, dtype, m, args.repeats).values()
-                memory = f"{vectors:6.1f}" if n >= 10**7 else "     -"  # below, the allocator's cache hides it
-                row += f"{seconds * 1e3:14.3f} {seconds / torch_:6.2f} {seconds / two:7.2f} {evals:5.2f} {memory}"
+                over_torch, over_two = (np.median(seconds[name] / seconds[other]) for other in solvers[:2])
+                evals = np.median(found[name][:, 1])
+                peak = f"{memory(name, n, dtype, m):6.1f}" if n >= 10**7 else "     -"
+                row += f"  {np.median(seconds[name]) * 1e3:14.3f} {over_torch:6.2f} {over_two:7.2f} {evals:5.2f} {peak}"
             print(row, flush=True)
     print(f"memory in vectors of n numbers; the history of {m} pairs is {2 * m} of them, the bar {2 * m + 8}")
 

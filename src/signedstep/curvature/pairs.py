@@ -79,6 +79,7 @@ class Pairs:
         self.m, self.space = m, space
         self.rows = torch.empty(2 * m, at.x.numel(), dtype=at.x.dtype, device=at.x.device)
         self._tracks_s = False
+        self._made = self.rows[:0]  # memory for new vectors; given back each time, it would leave holes in the heap
         self.clear()
 
     def clear(self) -> None:
@@ -116,7 +117,8 @@ class Pairs:
 
         def made(part: slice | None) -> Tensor:
             g, g_old, x, x_old = points if part is None else (v[part] for v in points)
-            V = g.new_empty(4 if trial else 3, g.numel())
+            shape = (4 if trial else 3, g.numel())
+            V = self._made = self._made if self._made.shape == shape else g.new_empty(shape)
             torch.sub(g, g_old, out=V[1])
             torch.sub(x, x_old, out=V[2])
             V[0] = g
