@@ -144,6 +144,7 @@ def main() -> None:
             for name in args.methods:
                 over_torch, over_two = (np.median(seconds[name] / seconds[other]) for other in solvers[:2])
                 evals = np.median(found[name][:, 1])
+                # below 1e7 the cache of the allocator hides it
                 peak = f"{memory(name, n, dtype, m):6.1f}" if n >= 10**7 else "     -"
                 row += f"  {np.median(seconds[name]) * 1e3:14.3f} {over_torch:6.2f} {over_two:7.2f} {evals:5.2f} {peak}"
             print(row, flush=True)
