@@ -11,7 +11,7 @@ DEVELOPED := .venv/.developed
 help:  ## list the targets
 	@grep -E '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 20
 
-$(USED): pyproject.toml constraints.txt
+$(USED): pyproject.toml setup.py constraints.txt $(wildcard src/signedstep/native/*.[ch])
 	$(PYTHON) -m venv .venv
 	$(INSTALL) torch numpy scipy
 	$(INSTALL) --editable '.[experiments]'

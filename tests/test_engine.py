@@ -415,9 +415,9 @@ def test_two_passes_over_the_history():
             self.products.append(len(B))
             return super().inner(A, B)
 
-        def grams(self, A, made, count):
+        def grams(self, A, V, count):
             self.products.append(count)
-            return super().grams(A, made, count)
+            return super().grams(A, V, count)
 
         def combine(self, c, A, scale, v):
             Counting.combinations += 1
@@ -466,5 +466,6 @@ def test_dense_models_go_on_learning_where_eigenvalues_are_far_apart(method):
         return ((torch.tanh(X @ w[:16].view(4, 4) + w[16:20]) @ w[20:] - y) ** 2).mean()
 
     x0 = 0.5 * torch.randn(24, dtype=torch.float64, generator=generator)
-    learned = signedstep.minimize(loss, x0, method=method, options={"gtol": 0, "maxfun": 1000}).history.learned
-    assert (~learned).sum() <= 0.05 * len(learned)
+    history = signedstep.minimize(loss, x0, method=method, options={"gtol": 0, "maxfun": 1000}).history
+    going = history.f > (1 + 1e-9) * history.f.min()  # afterwards differences are rounding, and rightly refused
+    assert (~history.learned[going]).sum() <= 0.05 * going.sum()

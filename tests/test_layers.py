@@ -7,7 +7,8 @@ import pytest
 
 SOURCE = Path(__file__).parent.parent / "src" / "signedstep"
 LAYERS = [
-    {"status", "sums", "checks"},
+    {"status", "native", "checks"},
+    {"sums"},
     {"space"},
     {"history", "spectrum", "secular", "steihaug", "kronecker", "interpolate", "noise"},
     {"trials"},

@@ -224,9 +224,9 @@ def test_a_refused_trial_that_was_met_leaves_the_old_gradient_known(method, dtyp
             passes.append(len(B))
             return super().inner(A, B)
 
-        def grams(self, A, made, count):
+        def grams(self, A, V, count):
             passes.append(count)
-            return super().grams(A, made, count)
+            return super().grams(A, V, count)
 
     torch.manual_seed(0)
     n, space = 8, Watched()

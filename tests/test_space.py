@@ -1,4 +1,4 @@
-"""Sums over n against float64 references, at lengths around the sizes of blocks and stretches."""
+"""Sums over n against float64 references, at lengths around the sizes of blocks and stretches, in C and by torch."""
 
 import math
 
@@ -6,9 +6,19 @@ import numpy as np
 import pytest
 import torch
 
+from signedstep import native
 from signedstep.space import Space
 
 LENGTHS = [0, 1, 3, 4095, 4097, 8191, 8192, 8193, 12289, 20001, 2**17, 2**17 + 1, 2**18 + 5, 2**20 + 5]
+
+
+@pytest.fixture(params=["C", "torch"], autouse=True)
+def made_by(request, monkeypatch):
+    """Who makes the passes."""
+    if request.param == "torch":
+        monkeypatch.setattr(native, "_native", None)
+    elif not native.available():
+        pytest.skip("the passes in C were not built: is there a C compiler?")
 
 
 def vectors(rows: int, n: int, dtype: torch.dtype) -> torch.Tensor:
@@ -82,29 +92,36 @@ def test_products_outside_the_range_of_float32(n, size):
 
 
 @pytest.mark.parametrize("n", LENGTHS)
-def test_products_of_vectors_that_are_made_in_stretches(n, dtype):
-    """V A' of the first rows of V and V V' of all of them, for short vectors in one piece."""
-    A, V = vectors(4, n, dtype), vectors(3, n, dtype) + 0.1
-    asked = []
-
-    def made(part):
-        asked.append(part)
-        return V if part is None else V[:, part]
-
-    VA, VV = Space().grams(A, made, 2)
-    sizes = V.double().norm(dim=1).numpy() + 1e-300
-    tolerance = 30 * torch.finfo(dtype).eps
-    exact = (V.double() @ torch.cat((A, V)).double().T).numpy()
-    assert VA.shape == (2, 4)
-    assert (np.abs(VA - exact[:2, :4]) <= tolerance * np.outer(sizes[:2], A.double().norm(dim=1) + 1e-300)).all()
-    assert (np.abs(VV - exact[:, 4:]) <= tolerance * np.outer(sizes, sizes)).all()
-    assert asked[0] is None or len(asked) > 1
+@pytest.mark.parametrize("rows", [0, 1, 2, 3, 4, 7])
+@pytest.mark.parametrize("trial", [False, True])
+def test_products_of_differences(n, rows, trial, dtype):
+    """V A' of the first vectors and V V' of all of them, as a new pair needs them."""
+    A, (g, g_old, x, x_old) = vectors(rows, n, dtype), vectors(4, n, dtype) + 0.1
+    V, made = [(g, None), (g, g_old), (x, x_old)], [g, g - g_old, x - x_old]
+    if trial:
+        V, made = [*V, (g_old, None)], [*made, g_old]
+    VA, VV = Space().grams(A, V, 2)
+    V = torch.stack(made).double()
+    sizes, tolerance = V.norm(dim=1).numpy() + 1e-300, 100 * torch.finfo(dtype).eps
+    exact = (V @ torch.cat((A.double(), V)).T).numpy()
+    assert VA.shape == (2, rows)
+    assert (np.abs(VA - exact[:2, :rows]) <= tolerance * np.outer(sizes[:2], A.double().norm(dim=1) + 1e-300)).all()
+    assert (np.abs(VV - exact[:, rows:]) <= tolerance * np.outer(sizes, sizes)).all()
 
 
 @pytest.mark.parametrize("size", [1e-25, 1e25])
-def test_made_vectors_outside_the_range_of_float32(size):
+def test_differences_outside_the_range_of_float32(size):
     A, V = torch.rand(3, 50), torch.rand(3, 50) * torch.tensor([[1.0], [size], [1.0]])
-    VA, VV = Space().grams(A, lambda part: V if part is None else V[:, part], 2)
+    VA, VV = Space().grams(A, [(v, None) for v in V], 2)
     exact = V.double() @ torch.cat((A, V)).double().T
     np.testing.assert_allclose(VA, exact[:2, :3].numpy(), rtol=1e-5)
     np.testing.assert_allclose(VV, exact[:, 3:].numpy(), rtol=1e-5)
+
+
+@pytest.mark.parametrize("n", LENGTHS)
+def test_differences_are_written_where_they_stay(n, dtype):
+    rows, (a, b) = vectors(3, n, dtype), vectors(2, n, dtype)
+    beside = rows[[0, 2]].clone()
+    Space().write_difference(a, b, 0.3, rows[1])
+    assert torch.equal(rows[1], (a - b) * 0.3)
+    assert torch.equal(rows[[0, 2]], beside)

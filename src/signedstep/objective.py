@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from signedstep.kronecker import Known
+from signedstep.native import copied
 
 
 class Point(NamedTuple):
@@ -114,7 +115,7 @@ class TorchObjective:
             g = torch.as_tensor(g, dtype=x.dtype, device=x.device)
         if g.shape != self.shape:
             check_shape(g.shape, self.shape)
-        g = g.detach().clone()
+        g = copied(g.detach())
         return g if g.ndim == 1 else g.reshape(-1)
 
     @torch.enable_grad()
@@ -158,7 +159,7 @@ class TorchObjective:
         return product
 
     def _shaped(self, x: Tensor) -> Tensor:
-        x = x.clone()  # functions may write into their argument
+        x = copied(x)  # functions may write into their argument
         return x if len(self.shape) == 1 else x.view(self.shape)
 
 

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from signedstep import sums
-from signedstep.sums import Made
+from signedstep.native import Difference, room_for
 
 Group = tuple[Tensor, Sequence[Tensor]]
 """A vector, and those that it is to be multiplied with."""
@@ -34,12 +34,9 @@ class Space:
         """All inner products of the rows of A [r, n] with the vectors of B: [r, s] in float64."""
         return sums.products(A, B)
 
-    def grams(self, A: Tensor, made: Made, count: int) -> tuple[np.ndarray, np.ndarray]:
-        """The products of the first `count` of some vectors V with the rows of A, and V V', in one reduction.
-
-        The vectors are `made` for some columns at a time: long ones are never whole.
-        """
-        return sums.grams(A, made, count)
+    def grams(self, A: Tensor, V: Sequence[Difference], count: int) -> tuple[np.ndarray, np.ndarray]:
+        """The products of the first `count` of some vectors V with the rows of A, and V V', in one reduction."""
+        return sums.grams(A, V, count)
 
     def dots(self, a: Tensor, B: Sequence[Tensor]) -> list[float]:
         """The inner products of one vector with those of B."""
@@ -91,9 +88,13 @@ class Space:
         """The vector c[0] A[0] + ... + c[r-1] A[r-1] + scale v."""
         return sums.combination(c, A, scale, v)
 
+    def write_difference(self, plus: Tensor, minus: Tensor, scale: float, out: Tensor) -> None:
+        """Make scale (plus - minus) where it is to stay."""
+        sums.write_difference(plus, minus, scale, out)
+
     def moved(self, x: Tensor, p: Tensor, t: float) -> Tensor:
         """The point x + t p."""
-        return torch.add(x, p, alpha=sums.held(t, p.dtype))
+        return torch.add(x, p, alpha=sums.held(t, p.dtype), out=room_for(x))
 
     def dimension(self, v: Tensor) -> int:
         """The n of the space that v is in, of which a distributed space keeps a part here."""

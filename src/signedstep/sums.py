@@ -1,16 +1,20 @@
-"""Sums over long vectors: exact enough for every decision, and as fast as calling torch from Python allows.
+"""Sums over long vectors: exact enough for every decision, in as few passes as possible.
 
-Partial sums run in the precision of the vectors, and what is added up from them in float64. Short vectors take few
-calls, since a call costs more than they do; long ones go by stretches that stay in cache. Products of float32 numbers
-whose sums may leave their range are formed once more in float64.
+Partial sums run in the precision of the vectors, and what is added up from them in float64. `native` makes a pass in
+one call; where it cannot, torch does it: short vectors take few calls, since a call costs more than they do, and long
+ones go by stretches that stay in cache. Products of float32 numbers whose sums may leave their range are formed once
+more in float64.
 """
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 import torch
 from torch import Tensor
+
+from signedstep import native
+from signedstep.native import Difference
 
 _SHORT = 12288
 """Up to so many numbers one product of matrices is as exact as several of shorter vectors."""
@@ -28,21 +32,10 @@ _LEAST, _MOST = 1e-30, 1e30
 _NUMPY = {torch.float32: np.float32}
 _LARGEST = {dtype: torch.finfo(dtype).max for dtype in (torch.float32, torch.float64)}
 
-Made = Callable[[slice | None], Tensor]
-"""Some columns of several vectors, or all of them, one vector in each row."""
-
 
 def dots(a: Tensor, B: Sequence[Tensor]) -> list[float]:
     """The inner products of one vector with those of B."""
-    n = a.numel()  # five times as fast as len()
-    if n <= _SUM:
-        values = [torch.dot(a, b).item() for b in B]
-    else:
-        values = [0.0] * len(B)
-        for i in range(0, n, _SUM):  # a stretch stays in cache while it meets every vector
-            stretch = a[i : i + _SUM]
-            for j, b in enumerate(B):
-                values[j] += torch.dot(stretch, b[i : i + _SUM]).item()
+    values = native.dots(a, B) or _dots(a, B)
     if a.dtype is torch.float32:
         for value in values:
             if not _LEAST < abs(value) < _MOST:
@@ -50,31 +43,30 @@ def dots(a: Tensor, B: Sequence[Tensor]) -> list[float]:
     return values
 
 
-def products(A: Tensor, B: Sequence[Tensor]) -> np.ndarray:
-    """The products of the rows of A [r, n] with the vectors of B: [r, s]."""
-    made = lambda part: torch.stack(tuple(B) if part is None else [b[part] for b in B])  # noqa: E731
-    found, _ = _over_stretches(A, made, len(B), _STRETCH, own=False)
-    if A.dtype is torch.float32 and found.size:
-        largest = np.abs(found).max(axis=1)
-        if not (largest.min() > _LEAST and largest.max() < _MOST):
-            found, _ = _over_stretches(A, lambda part: made(part).double(), len(B), _BLOCK, own=False)
-    return found.T
-
-
-def grams(A: Tensor, made: Made, count: int) -> tuple[np.ndarray, np.ndarray]:
-    """V A' for the first `count` of the vectors V that are made, and V V' of all of them."""
-    VA, VV = _over_stretches(A, made, count, _STRETCH)
+def grams(A: Tensor, V: Sequence[Difference], count: int) -> tuple[np.ndarray, np.ndarray]:
+    """V A' for the first `count` vectors of V, and V V' of all of them."""
+    VA, VV = native.grams(A, V, count) or _over_stretches(A, V, count, _STRETCH)
     if A.dtype is torch.float32:
         squares = VV.diagonal().tolist()
         if not (min(squares) > _LEAST and max(squares) < _MOST and math.isfinite(VA.sum())):
-            return _over_stretches(A, lambda part: made(part).double(), count, _BLOCK)
+            return _over_stretches(A, V, count, _BLOCK, torch.float64)
     return VA, VV
+
+
+def products(A: Tensor, B: Sequence[Tensor]) -> np.ndarray:
+    """The products of the rows of A [r, n] with the vectors of B: [r, s]."""
+    alone = [(b, None) for b in B]
+    parts = [alone[i : i + native.MOST_VECTORS] for i in range(0, len(B), native.MOST_VECTORS)]
+    return np.concatenate([grams(A, part, len(part))[0] for part in parts]).T
 
 
 def combination(c: np.ndarray, A: Tensor, scale: float, v: Tensor) -> Tensor:
     """The vector c[0] A[0] + ... + c[r-1] A[r-1] + scale v."""
-    weights = torch.from_numpy(c.astype(_NUMPY[A.dtype]) if A.dtype in _NUMPY else c).to(A)
     scale = held(scale, A.dtype)
+    out = native.combination(c, A, scale, v)
+    if out is not None:
+        return out
+    weights = torch.from_numpy(c.astype(_NUMPY[A.dtype]) if A.dtype in _NUMPY else c).to(A)
     n = A.shape[1]
     if n <= _LONG:
         return torch.addmv(v, A.T, weights, beta=scale)
@@ -86,27 +78,41 @@ def combination(c: np.ndarray, A: Tensor, scale: float, v: Tensor) -> Tensor:
     return out
 
 
+def write_difference(plus: Tensor, minus: Tensor, scale: float, out: Tensor) -> None:
+    """Make scale (plus - minus) where it is to stay."""
+    if native.scaled_difference(plus, minus, scale, out) is None:
+        torch.sub(plus, minus, out=out).mul_(scale)
+
+
 def held(t: float, dtype: torch.dtype) -> float:
     """A number within a precision: torch refuses factors that overflow it."""
     most = _LARGEST[dtype] if dtype in _LARGEST else torch.finfo(dtype).max
     return t if -most <= t <= most else math.copysign(most, t)
 
 
-def _over_stretches(A: Tensor, made: Made, count: int, size: int, own: bool = True) -> tuple[np.ndarray, np.ndarray]:
-    """What `grams` asks for, from vectors of so many numbers at a time; V V' is left empty unless asked for."""
+def _dots(a: Tensor, B: Sequence[Tensor]) -> list[float]:
+    n = a.numel()  # five times as fast as len()
+    if n <= _SUM:
+        return [torch.dot(a, b).item() for b in B]
+    values = [0.0] * len(B)
+    for i in range(0, n, _SUM):  # a stretch stays in cache while it meets every vector
+        stretch = a[i : i + _SUM]
+        for j, b in enumerate(B):
+            values[j] += torch.dot(stretch, b[i : i + _SUM]).item()
+    return values
+
+
+def _over_stretches(
+    A: Tensor, V: Sequence[Difference], count: int, size: int, dtype: torch.dtype | None = None
+) -> tuple[np.ndarray, np.ndarray]:
+    """What `grams` asks for, from so many numbers of each vector at a time, in another precision if one is given."""
     n = A.shape[1]
-    if n <= size:
-        return _met(A, made(None), count, own)
-    parts = [slice(i, i + size) for i in range(0, n, size)]
-    found = [_met(A[:, part], made(part), count, own) for part in parts]
+    found = []
+    for part in [slice(i, i + size) for i in range(0, max(n, 1), size)]:
+        made = torch.stack([v[part] if minus is None else v[part] - minus[part] for v, minus in V]).to(dtype or A.dtype)
+        found.append((_product(made[:count], A[:, part].to(made.dtype)), _product(made, made)))
     VA, VV = (np.sum(each, axis=0) for each in zip(*found, strict=True))
     return VA, VV
-
-
-def _met(A: Tensor, V: Tensor, count: int, own: bool) -> tuple[np.ndarray, np.ndarray]:
-    A = A if A.dtype is V.dtype else A.to(V.dtype)
-    VA = _product(V if count == len(V) else V[:count], A)
-    return VA, _product(V, V) if own else VA[:, :0]
 
 
 def _product(V: Tensor, A: Tensor) -> np.ndarray:

@@ -79,7 +79,6 @@ class Pairs:
         self.m, self.space = m, space
         self.rows = torch.empty(2 * m, at.x.numel(), dtype=at.x.dtype, device=at.x.device)
         self._tracks_s = False
-        self._made = self.rows[:0]  # memory for new vectors; given back each time, it would leave holes in the heap
         self.clear()
 
     def clear(self) -> None:
@@ -113,21 +112,11 @@ class Pairs:
         A trial may be refused, so both of its ends stay known.
         """
         known = self.seen(old.g) if trial else None
-        points = (new.g, old.g, new.x, old.x)
-
-        def made(part: slice | None) -> Tensor:
-            g, g_old, x, x_old = points if part is None else (v[part] for v in points)
-            shape = (4 if trial else 3, g.numel())
-            V = self._made = self._made if self._made.shape == shape else g.new_empty(shape)
-            torch.sub(g, g_old, out=V[1])
-            torch.sub(x, x_old, out=V[2])
-            V[0] = g
-            if trial:
-                V[3] = g_old
-            return V
-
+        V = [(new.g, None), (new.g, old.g), (new.x, old.x)]
+        if trial:
+            V.append((old.g, None))
         count = 3 if self._tracks_s else 2
-        VZ, VV = self.space.grams(self._used, made, count)
+        VZ, VV = self.space.grams(self._used, V, count)
         (_, yg, sg, *_), (_, yy, sy, *_), (_, _, ss, *_), *_ = VV.tolist()
         if not (0 < ss < math.inf and math.isfinite(yy)):
             return None
@@ -159,11 +148,8 @@ class Pairs:
         """Make the measured pair the newest, in a full ring in the place of the oldest."""
         drop = int(len(self.order) == self.m)
         slot = self.first if drop else len(self.order)
-        place = self.rows[2 * slot : 2 * slot + 2]
-        s, y = place.unbind()
-        torch.sub(pair.new.x, pair.old.x, out=s)
-        torch.sub(pair.new.g, pair.old.g, out=y)
-        place.mul_(pair.shrink)
+        self.space.write_difference(pair.new.x, pair.old.x, pair.shrink, self.rows[2 * slot])
+        self.space.write_difference(pair.new.g, pair.old.g, pair.shrink, self.rows[2 * slot + 1])
         self._order(*((self.m, (slot + 1) % self.m) if drop else (slot + 1, 0)))
         self.grams = grams
         self._seen = [

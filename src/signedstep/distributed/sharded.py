@@ -7,8 +7,8 @@ import numpy as np
 from torch import Tensor
 
 from signedstep.distributed.link import Link
+from signedstep.native import Difference
 from signedstep.space import Group, Space
-from signedstep.sums import Made
 
 
 class Copied(Space):
@@ -41,8 +41,8 @@ class Sharded(Copied):
     def inner(self, A: Tensor, B: Sequence[Tensor]) -> np.ndarray:
         return self._later(super().inner(A, B))()
 
-    def grams(self, A: Tensor, made: Made, count: int) -> tuple[np.ndarray, np.ndarray]:
-        VA, VV = (self._later(found) for found in super().grams(A, made, count))
+    def grams(self, A: Tensor, V: Sequence[Difference], count: int) -> tuple[np.ndarray, np.ndarray]:
+        VA, VV = (self._later(found) for found in super().grams(A, V, count))
         return VA(), VV()
 
     def dots(self, a: Tensor, B: Sequence[Tensor]) -> list[float]:

@@ -1,0 +1,98 @@
+"""Passes over long vectors in C, several times as fast as calls of torch: one call each, and every number is read once.
+
+They are built when the package is installed, if there is a compiler. `sums` asks here first; where None comes back,
+because nothing was built or because vectors are not in plain memory, torch does the same.
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+import torch
+from torch import Tensor
+
+try:
+    from signedstep.native import _native  # pyright: ignore[reportAttributeAccessIssue]
+except ImportError:
+    _native = None
+
+MOST_VECTORS = 4
+"""How many vectors one pass takes."""
+_BYTES = {torch.float32: 4, torch.float64: 8}
+
+_LARGE = 2**21
+"""Bytes of a large page: new vectors from this size on ask for such pages, since being given memory by 4 KiB takes four
+times as long as reading it."""
+
+Difference = tuple[Tensor, Tensor | None]
+"""A vector as the difference of two, which is not made; or just the first."""
+
+
+def available() -> bool:
+    """Whether the passes were built."""
+    return _native is not None
+
+
+def dots(a: Tensor, B: Sequence[Tensor]) -> list[float] | None:
+    """The inner products of one vector with those of B."""
+    if _native is None or len(B) > MOST_VECTORS or not _readable(a.dtype, a.numel(), (a, *B)):
+        return None
+    return _native.dots(*_kind(a), a.data_ptr(), *[b.data_ptr() for b in B])
+
+
+def grams(A: Tensor, V: Sequence[Difference], count: int) -> tuple[np.ndarray, np.ndarray] | None:
+    """V A' for the first `count` vectors of V, and V V'."""
+    r, n = A.shape
+    ends = [end for difference in V for end in difference if end is not None]
+    if _native is None or len(V) > MOST_VECTORS or not (A.is_contiguous() and _readable(A.dtype, n, ends)):
+        return None
+    addresses = tuple([0 if end is None else end.data_ptr() for difference in V for end in difference])
+    sums = np.empty(count * r + len(V) ** 2)
+    _native.products(*_kind(V[0][0]), A.data_ptr(), n * _BYTES[A.dtype], r, addresses, count, sums)
+    return sums[: count * r].reshape(count, r), sums[count * r :].reshape(len(V), len(V))
+
+
+def combination(c: np.ndarray, A: Tensor, scale: float, v: Tensor) -> Tensor | None:
+    """The vector c[0] A[0] + ... + c[r-1] A[r-1] + scale v."""
+    r, n = A.shape
+    if _native is None or not (A.is_contiguous() and _readable(A.dtype, n, (v,))):
+        return None
+    room = room_for(v)
+    out = torch.empty_like(v) if room is None else room
+    _native.combine(*_kind(v), A.data_ptr(), n * _BYTES[A.dtype], r, c, scale, v.data_ptr(), out.data_ptr())
+    return out
+
+
+def scaled_difference(plus: Tensor, minus: Tensor, scale: float, out: Tensor) -> Tensor | None:
+    """Write scale (plus - minus)."""
+    if _native is None or not _readable(out.dtype, out.numel(), (plus, minus, out)):
+        return None
+    _native.difference(*_kind(out), plus.data_ptr(), minus.data_ptr(), scale, out.data_ptr())
+    return out
+
+
+def room_for(v: Tensor) -> Tensor | None:
+    """Memory for a vector like v in large pages, for the `out` of torch's functions; None where it would not matter."""
+    size = v.numel() * v.element_size()
+    if size < _LARGE or _native is None or not v.is_cpu:
+        return None
+    room = torch.empty_like(v, memory_format=torch.contiguous_format)
+    _native.prefer_large_pages(room.data_ptr(), size)
+    return room
+
+
+def copied(v: Tensor) -> Tensor:
+    """A copy of a vector."""
+    room = room_for(v)
+    return v.clone() if room is None else room.copy_(v)
+
+
+def _readable(dtype: torch.dtype, n: int, vectors: Sequence[Tensor]) -> bool:
+    """Whether these are vectors of n numbers, one after the other in memory, in a precision that was compiled."""
+    return dtype in _BYTES and all(
+        [v.dtype is dtype and v.is_cpu and v.numel() == n and v.is_contiguous() and not v.is_neg() for v in vectors]
+    )
+
+
+def _kind(v: Tensor) -> tuple[bool, int, int]:
+    """What every pass is told first: the precision, how long vectors are and how many threads may share the work."""
+    return v.dtype is torch.float32, v.numel(), torch.get_num_threads()

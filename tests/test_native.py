@@ -1,0 +1,108 @@
+"""The passes in C: what they may read, and that threads do not change a digit. Their sums: tests/test_space.py."""
+
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+import torch
+
+from signedstep import minimize, native
+from signedstep.space import Space
+
+pytestmark = pytest.mark.skipif(
+    not native.available(), reason="the passes in C were not built: is there a C compiler?"
+)
+
+
+@pytest.fixture
+def threads():
+    """More threads than one, for the time of a test."""
+    before = torch.get_num_threads()
+    yield torch.set_num_threads
+    torch.set_num_threads(before)
+
+
+@pytest.mark.parametrize("n", [3, 2048, 4097, 50_001, 400_003])
+def test_threads_do_not_change_a_digit(n, dtype, threads):
+    generator = torch.Generator().manual_seed(n)
+    A, v = torch.randn(11, n, generator=generator, dtype=dtype), torch.randn(n, generator=generator, dtype=dtype)
+    c = np.linspace(-1, 1, 11)
+    found = []
+    for count in (1, 2, 3):
+        threads(count)
+        VA, VV = native.grams(A, [(v, None), (v, A[0])], 2)
+        found.append((VA.tolist(), VV.tolist(), native.dots(v, list(A[:3])), native.combination(c, A, 0.5, v).tolist()))
+    assert found[0] == found[1] == found[2]
+
+
+def test_what_is_not_finite_stays_visible(dtype):
+    """NaN and infinity anywhere in a row or a vector reach the sums that they belong to, and no others."""
+    for n in (5, 16, 33, 5000):
+        for bad in (float("nan"), float("inf")):
+            for place in (0, n // 2, n - 1):
+                A, v = torch.ones(6, n, dtype=dtype), torch.ones(n, dtype=dtype)
+                A[2, place] = bad
+                VA, VV = native.grams(A, [(v, None)], 1)
+                assert np.isfinite(VA[0]).tolist() == [True, True, False, True, True, True]
+                assert np.isfinite(VV).all()
+                out = native.combination(np.ones(6), A, 1.0, v)
+                assert torch.isfinite(out).sum() == n - 1
+                v[place] = bad
+                assert not np.isfinite(native.grams(A, [(v, None)], 1)[1]).any()
+
+
+@pytest.mark.parametrize(
+    "strange",
+    [
+        torch.ones(()).expand(8),
+        torch.ones(16)[::2],
+        torch.ones(8, dtype=torch.float64),
+        torch.ones(8, dtype=torch.float16),
+        torch.ones(9),
+        torch.complex(torch.ones(8), torch.ones(8)).conj().imag,
+        torch.ones(8, device="meta"),
+    ],
+    ids=["expanded", "strided", "double", "half", "long", "negative", "meta"],
+)
+def test_what_it_cannot_read_is_left_to_torch(strange):
+    """Addresses are only handed over of vectors of one kind that lie in memory as they are."""
+    A, v = torch.ones(2, 8), torch.ones(8)
+    assert native.dots(v, [strange]) is None
+    assert native.grams(A, [(v, strange)], 1) is None
+    assert native.grams(A, [(strange, None)], 1) is None
+    assert native.combination(np.ones(2), A, 1.0, strange) is None
+    assert native.scaled_difference(v, strange, 1.0, A[0]) is None
+    assert native.grams(torch.ones(8, 2).T, [(v, None)], 1) is None
+    assert native.dots(v, [v] * (native.MOST_VECTORS + 1)) is None
+
+
+def test_a_gradient_that_is_one_number_for_all():
+    """Autograd may return an expanded tensor: one number in memory, n of them to look at."""
+    result = minimize(lambda x: x.sum().square() + (x**4).sum(), torch.full((6,), 2.0), method="lbfgs")
+    assert result.success
+
+
+@pytest.mark.parametrize("n", [1000, 2**20])
+def test_copies_and_new_points_are_new(n):
+    v = torch.arange(n, dtype=torch.float32)
+    copy, moved = native.copied(v), Space().moved(v, v, 1.0)
+    assert torch.equal(copy, v)
+    assert torch.equal(moved, 2 * v)
+    assert len({t.data_ptr() for t in (v, copy, moved)}) == 3
+
+
+def test_without_a_compiler_torch_does_the_same(tmp_path):
+    """The package works without what was built, and finds the same minimum."""
+    (tmp_path / "sitecustomize.py").write_text("import sys\nsys.modules['signedstep.native._native'] = None\n")
+    code = (
+        "import torch, signedstep.native as native, signedstep\n"
+        "assert not native.available()\n"
+        "x0 = -torch.ones(6, dtype=torch.float64)\n"
+        "f = lambda x: (100 * (x[1:] - x[:-1] ** 2) ** 2 + (1 - x[:-1]) ** 2).sum()\n"
+        "print(signedstep.minimize(f, x0).success)\n"
+    )
+    environment = {**os.environ, "PYTHONPATH": str(tmp_path)}
+    ran = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=False)
+    assert (ran.stdout, ran.returncode) == ("True\n", 0), ran.stderr
