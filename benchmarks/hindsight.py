@@ -32,12 +32,19 @@ class Watched(Mix):
 
     def adopt(self, pair: NewPair, grams: Grams, gamma: float) -> None:
         if self.learned:
-            along, products = self.said(pair)
-            C = 1 - along - along[:, None] + products
+            C = self._errors(pair)
             means = [np.full(len(C), 1 / len(C)), self.weights]
             squares = [*C.diagonal(), *(mean @ C @ mean for mean in means)]
             self.errors.append(np.log10(np.maximum(squares, 1e-16)) / 2)
         super().adopt(pair, grams, gamma)
+
+    def _errors(self, pair: NewPair) -> np.ndarray:
+        """The products of the errors s - H_i y of all experts."""
+        (Ss, Ys, Sy, Yy), h = pair.columns[:, :-1], self._h
+        Zs, Zy = np.concatenate((Ss, Ys)), np.concatenate((Sy, Yy))
+        K = np.stack([np.concatenate(self._act(Sy, Yy, one)) for one in np.eye(len(h))], axis=1)
+        along, hy = h * pair.sy + Zs @ K, h[:, None] * (0.5 * pair.yy * h + Zy @ K)
+        return 1 - along - along[:, None] + hy + hy.T + K.T @ self.pairs.gram @ K
 
 
 def watched(objective: TorchObjective, start: torch.Tensor, evals: int) -> np.ndarray:

@@ -11,9 +11,7 @@ import torch
 from signedstep import minimize, native
 from signedstep.space import Space
 
-pytestmark = pytest.mark.skipif(
-    not native.available(), reason="the passes in C were not built: is there a C compiler?"
-)
+pytestmark = pytest.mark.skipif(not native.available(), reason="the passes in C were not built: is there a C compiler?")
 
 
 @pytest.fixture
@@ -44,13 +42,13 @@ def test_what_is_not_finite_stays_visible(dtype):
             for place in (0, n // 2, n - 1):
                 A, v = torch.ones(6, n, dtype=dtype), torch.ones(n, dtype=dtype)
                 A[2, place] = bad
-                VA, VV = native.grams(A, [(v, None)], 1)
+                VA, VV = Space().grams(A, [(v, None)], 1)
                 assert np.isfinite(VA[0]).tolist() == [True, True, False, True, True, True]
                 assert np.isfinite(VV).all()
                 out = native.combination(np.ones(6), A, 1.0, v)
                 assert torch.isfinite(out).sum() == n - 1
                 v[place] = bad
-                assert not np.isfinite(native.grams(A, [(v, None)], 1)[1]).any()
+                assert not np.isfinite(Space().grams(A, [(v, None)], 1)[1]).any()
 
 
 @pytest.mark.parametrize(

@@ -35,7 +35,10 @@ _LARGEST = {dtype: torch.finfo(dtype).max for dtype in (torch.float32, torch.flo
 
 def dots(a: Tensor, B: Sequence[Tensor]) -> list[float]:
     """The inner products of one vector with those of B."""
-    values = native.dots(a, B) or _dots(a, B)
+    values = native.dots(a, B)
+    if values is not None:
+        return values
+    values = _dots(a, B)
     if a.dtype is torch.float32:
         for value in values:
             if not _LEAST < abs(value) < _MOST:
@@ -45,7 +48,10 @@ def dots(a: Tensor, B: Sequence[Tensor]) -> list[float]:
 
 def grams(A: Tensor, V: Sequence[Difference], count: int) -> tuple[np.ndarray, np.ndarray]:
     """V A' for the first `count` vectors of V, and V V' of all of them."""
-    VA, VV = native.grams(A, V, count) or _over_stretches(A, V, count, _STRETCH)
+    found = native.grams(A, V, count)
+    if found is not None:
+        return found
+    VA, VV = _over_stretches(A, V, count, _STRETCH)
     if A.dtype is torch.float32:
         squares = VV.diagonal().tolist()
         if not (min(squares) > _LEAST and max(squares) < _MOST and math.isfinite(VA.sum())):

@@ -1,5 +1,6 @@
 """Algebra of compact representations: B = gamma I + Psi M^-1 Psi' with tall Psi and small M, all from Gram matrices."""
 
+from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
@@ -14,7 +15,7 @@ _sysv, _syevd, _sygvd, _potrf, _pstrf = get_lapack_funcs(("sysv", "syevd", "sygv
 _ONE_THREAD = 32
 
 _EPS = float(np.finfo(float).eps)
-_RANK = 64 * _EPS
+RANK = 64 * _EPS
 """Relative size of a squared column of Psi, made orthogonal to the others, below which it is rounding."""
 
 
@@ -27,7 +28,18 @@ class Eigen(NamedTuple):
 
 def solve_upper(R: np.ndarray, b: np.ndarray, transposed: bool = False) -> np.ndarray:
     """R^-1 b or R^-T b for the upper triangle R of a matrix; the rest of it is not read."""
-    return _trsv(R, b, trans=int(transposed))
+    return _trsv(R.T, b, lower=1, trans=int(not transposed))  # of R.T, which LAPACK can read as it lies
+
+
+def multiply_below(L: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """L b for what is below the diagonal of a matrix; the rest of it does not count, but must be finite."""
+    return (L * _below(len(L))) @ b
+
+
+@lru_cache
+def _below(k: int) -> np.ndarray:
+    """Ones below the diagonal; BLAS would do without, but its product with a triangle starts threads at any size."""
+    return np.tril(np.ones((k, k)), -1)
 
 
 def eigen(T: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -61,7 +73,7 @@ def _inverse(M: np.ndarray) -> tuple[np.ndarray, int]:
     return inverse.numpy(), int(info)
 
 
-def diagonalise(gamma: float, PsiPsi: np.ndarray, M_inverse: np.ndarray, least: float = _RANK) -> Eigen:
+def diagonalise(gamma: float, PsiPsi: np.ndarray, M_inverse: np.ndarray, least: float = RANK) -> Eigen:
     """The eigenvalues of B other than gamma (Brust, Erway and Marcia's partial decomposition, from Gram matrices).
 
     A pivoted Cholesky factorisation Psi'Psi = R'R finds an orthonormal basis Q = Psi R^-1 of the range, and
@@ -95,7 +107,7 @@ def pencil(gamma: float, PsiPsi: np.ndarray, M: np.ndarray, noise: np.ndarray, n
                 return Eigen(gamma + 1 / mu, vectors)
     squares = PsiPsi.diagonal()
     seen = squares > noise
-    least = float((noise[seen] / squares[seen]).max(initial=_RANK))
+    least = float((noise[seen] / squares[seen]).max(initial=RANK))
     return diagonalise(gamma, PsiPsi * np.outer(seen, seen), invert(M)[0], least)
 
 

@@ -8,8 +8,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from signedstep.curvature.compact import pencil, solve_upper
-from signedstep.curvature.pairs import Grams
+from signedstep.curvature.compact import multiply_below, pencil, solve_upper
+from signedstep.curvature.pairs import Grams, NewPair
 
 
 class Scaled:
@@ -30,25 +30,44 @@ class Scaled:
         sy, yy = grams.upper.diagonal(), grams.YY.diagonal()
         positive = sy > self.refusal * np.sqrt(yy)
         self.used = slice(None) if positive.all() else np.flatnonzero(positive)
-        self.upper, self.YY = grams.upper[self.used][:, self.used], grams.YY[self.used][:, self.used]
+        self.SS, self.lower, self.upper, self.YY = grams.stacked[:, self.used][:, :, self.used]
         known = len(self.upper) > 0
         h = [self.upper[-1, -1] / self.YY[-1, -1] if known else yy[-1] ** -0.5]
         if self.count > 1:
             h.append(1 / self.upper.diagonal().min() if known else h[0])
         self.h = np.array(h)
 
-    def act(self, Sv: np.ndarray, Yv: np.ndarray, cs: np.ndarray, cy: np.ndarray) -> None:
-        """Write K Z'v, the coefficients of S and of Y in a column for each version, from S'v and Y'v.
+    def act(self, Sv: np.ndarray, Yv: np.ndarray, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """What the weighted mean adds to its h v: the coefficients of S and of Y in K Z'v, from S'v and Y'v."""
+        cs, cy = np.zeros((2, len(Sv)))
+        if len(self.upper):
+            a, right, rest = self._halfway(Sv[self.used], Yv[self.used])
+            h = float(weights @ self.h)
+            cs[self.used] = solve_upper(self.upper, float(weights.sum()) * right + h * rest, transposed=True)
+            cy[self.used] = -h * a
+        return cs, cy
 
-        They are zero before.
+    def say(self, pair: NewPair) -> list[tuple[float, float]]:
+        """What each version says of a pair that it has not learned: s.(H y) and |H y|^2.
+
+        With a = R^-1 S'y and its coefficients b of S, H y = h (y - Y a) + S b, and S'(y - Y a) = -L a.
         """
-        upper, used = self.upper, self.used
-        if len(upper):
-            a = solve_upper(upper, Sv[used])
-            short, rest = upper.diagonal() * a, self.YY @ a - Yv[used]
-            for i, h in enumerate(self.h):
-                cs[used, i] = solve_upper(upper, short + h * rest, transposed=True)
-                cy[used, i] = -h * a
+        if not len(self.upper):
+            return [(h * pair.sy, h * h * pair.yy) for h in self.h.tolist()]
+        Ss, Ys, Sy, Yy = pair.columns[:, :-1][:, self.used]
+        a, right, rest = self._halfway(Sy, Yy)
+        La, Ya_s, residual = multiply_below(self.lower, a), float(Ys @ a), pair.yy + float(a @ (rest - Yy))
+        said = []
+        for h in self.h.tolist():
+            b = solve_upper(self.upper, right + h * rest, transposed=True)
+            along, square = h * (pair.sy - Ya_s) + float(Ss @ b), h * h * residual
+            said.append((along, square + float(b @ (self.SS @ b - 2 * h * La))))
+        return said
+
+    def _halfway(self, Sv: np.ndarray, Yv: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """a = R^-1 S'v, and the right side of R' b = D a + h (Y'Y a - Y'v) in its two parts."""
+        a = solve_upper(self.upper, Sv)
+        return a, self.upper.diagonal() * a, self.YY @ a - Yv
 
 
 class Flipped:
@@ -77,8 +96,19 @@ class Flipped:
         self.h = 1 / (self.outside * size)
         self.change = 1 / np.maximum(sizes[:, None], self.floors * largest) - self.h
 
-    def act(self, Sv: np.ndarray, Yv: np.ndarray, cs: np.ndarray, cy: np.ndarray) -> None:
-        """Write K Z'v, the coefficients of S and of Y in a column for each version, from S'v and Y'v."""
-        c = self.V.T @ (Yv - self.gamma * Sv)
-        np.matmul(self.V, c[:, None] * self.change, out=cy)
-        np.multiply(cy, -self.gamma, out=cs)
+    def act(self, Sv: np.ndarray, Yv: np.ndarray, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """What the weighted mean adds to its h v: the coefficients of S and of Y in K Z'v, from S'v and Y'v."""
+        c = (Yv - self.gamma * Sv) @ self.V
+        cy = self.V @ (c * (self.change @ weights))
+        return -self.gamma * cy, cy
+
+    def say(self, pair: NewPair) -> list[tuple[float, float]]:
+        """What each version says of a pair that it has not learned: s.(H y) and |H y|^2.
+
+        The eigenvectors are orthonormal, so the coordinates of s and y in them are enough.
+        """
+        Z = pair.columns[:, :-1].reshape(2, 2, -1)
+        s, y = (Z[:, 1] - self.gamma * Z[:, 0]) @ self.V
+        h, change = self.h, self.change
+        along, squares = h * pair.sy + (s * y) @ change, h * h * pair.yy + (y * y) @ (change * (change + 2 * h))
+        return list(zip(along.tolist(), squares.tolist(), strict=True))

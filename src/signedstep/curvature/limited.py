@@ -12,7 +12,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from signedstep.curvature.compact import Eigen, diagonalise, invert, solve_upper
+from signedstep.curvature.compact import RANK, Eigen, invert, pencil, solve_upper
 from signedstep.curvature.memory import Limited
 from signedstep.curvature.pairs import Grams
 from signedstep.objective import Objective, Point
@@ -22,7 +22,7 @@ class Compact(NamedTuple):
     """B = gamma I + Psi M^-1 Psi', as far as small matrices know it."""
 
     PsiPsi: np.ndarray
-    M_inverse: np.ndarray
+    M: np.ndarray
 
 
 class CompactModel(Limited):
@@ -33,13 +33,15 @@ class CompactModel(Limited):
         """The compact form of B; at least one pair has been learned."""
 
     def diagonalised(self) -> tuple[Eigen, float]:
-        return diagonalise(self.gamma, *self.compact()), self.gamma
+        PsiPsi, M = self.compact()
+        n = self.space.dimension(self.pairs.rows[0])
+        return pencil(self.gamma, PsiPsi, M, RANK * PsiPsi.diagonal(), n), self.gamma
 
     def matrix(self) -> Tensor:
         B = self.gamma * np.eye(self.pairs.rows.shape[1])
         if self.learned:
             Psi = self.onto(*self.pairs.vectors())
-            B += Psi.T @ self.compact().M_inverse @ Psi
+            B += Psi.T @ invert(self.compact().M)[0] @ Psi
         return torch.from_numpy(B)
 
 
@@ -57,9 +59,9 @@ class LBFGS(CompactModel):
         gamma = self.gamma
         if not self.learned:
             return g / gamma
-        seen, (_, _, upper, YY, _) = self.pairs.seen(g), self.pairs.grams
-        a = solve_upper(upper, seen.Sg)
-        b = solve_upper(upper, upper.diagonal() * a + (YY @ a - seen.Yg) / gamma, transposed=True)
+        (Sg, Yg), (_, _, upper, YY, _) = self.pairs.seen(g).products, self.pairs.grams
+        a = solve_upper(upper, Sg)
+        b = solve_upper(upper, upper.diagonal() * a + (YY @ a - Yg) / gamma, transposed=True)
         return self.pairs.combine(b, -a / gamma, 1 / gamma, g)
 
     def compact(self) -> Compact:
@@ -69,7 +71,7 @@ class LBFGS(CompactModel):
         D = np.diag(upper.diagonal())
         L, SY = np.tril(lower, -1), np.triu(upper) + np.tril(lower, -1)
         PsiPsi = np.block([[self.gamma * self.gamma * SS, self.gamma * SY], [self.gamma * SY.T, YY]])
-        return Compact(PsiPsi, -invert(np.block([[self.gamma * SS, L], [L.T, -D]]))[0])
+        return Compact(PsiPsi, -np.block([[self.gamma * SS, L], [L.T, -D]]))
 
     def onto(self, Sv: np.ndarray, Yv: np.ndarray) -> np.ndarray:
         return np.concatenate((self.gamma * Sv, Yv))
@@ -92,16 +94,17 @@ class LSR1(CompactModel):
         """Whether |s.(y - B s)| >= r |s| |y - B s| for the B without the newest pair (Nocedal-Wright, equation 6.26).
 
         With Psi and M of all pairs, the last column of M^-1 is (-z, 1)/pivot, where the pivot is s.(y - B s) and
-        Psi (-z, 1) is y - B s: one inverse tests the pair and serves the spectrum afterwards.
+        Psi (-z, 1) is y - B s.
         """
         YY = grams.YY
-        (PsiPsi, M_inverse), regular = _sr1(grams, gamma)
+        PsiPsi, M = compact = _sr1(grams, gamma)
+        M_inverse, regular = invert(M)
         column, inverse_pivot = M_inverse[:, -1], abs(M_inverse[-1, -1])
         residual = max(0.0, column @ PsiPsi @ column) ** 0.5  # |y - B s| / |pivot|
         known = residual <= 8 * self.refusal * (YY[-1, -1] ** 0.5 + gamma) * inverse_pivot
         if not regular or known or not self.refusal * residual < 1:
             return False
-        self._compact = Compact(PsiPsi, M_inverse)
+        self._compact = compact
         return True
 
     @np.errstate(all="ignore")
@@ -109,9 +112,9 @@ class LSR1(CompactModel):
         gamma = self.gamma
         if not self.learned:
             return g / gamma
-        seen, grams = self.pairs.seen(g), self.pairs.grams
+        (Sg, Yg), grams = self.pairs.seen(g).products, self.pairs.grams
         N_inverse, _ = invert(grams.upper - grams.YY / gamma)
-        z = N_inverse @ (seen.Sg - seen.Yg / gamma)
+        z = N_inverse @ (Sg - Yg / gamma)
         return self.pairs.combine(z, -z / gamma, 1 / gamma, g)
 
     def compact(self) -> Compact:
@@ -120,7 +123,7 @@ class LSR1(CompactModel):
     def restore(self, state: Mapping[str, Any], at: Point) -> None:
         super().restore(state, at)
         if self.learned:
-            self._compact, _ = _sr1(self.pairs.grams, self.gamma)
+            self._compact = _sr1(self.pairs.grams, self.gamma)
 
     def onto(self, Sv: np.ndarray, Yv: np.ndarray) -> np.ndarray:
         return Yv - self.gamma * Sv
@@ -129,8 +132,7 @@ class LSR1(CompactModel):
         return -self.gamma * z, z
 
 
-def _sr1(grams: Grams, gamma: float) -> tuple[Compact, bool]:
-    """L-SR1 of some pairs, and whether its M is regular."""
+def _sr1(grams: Grams, gamma: float) -> Compact:
+    """L-SR1 of some pairs."""
     SS, lower, upper, YY, _ = grams
-    M_inverse, regular = invert(lower - gamma * SS)
-    return Compact(YY - gamma * (lower + upper) + gamma * gamma * SS, M_inverse), regular
+    return Compact(YY - gamma * (lower + upper) + gamma * gamma * SS, lower - gamma * SS)

@@ -86,7 +86,7 @@ class Limited(Curvature):
         w, vectors, gamma = np.zeros(0), np.zeros((0, 0)), self.gamma
         if self.learned:
             (w, vectors), gamma = self.diagonalised()
-        c = vectors.T @ self.onto(seen.Sg, seen.Yg)
+        c = vectors.T @ self.onto(*seen.products)
         rest = gg - float(c @ c)  # the gradient's part that the pairs have not seen; there B is gamma
         whole = len(w) == self.space.dimension(g)
         outside = rest**0.5 if rest > 64 * np.finfo(float).eps * gg and not whole else 0.0

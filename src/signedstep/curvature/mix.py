@@ -92,18 +92,18 @@ class Mix(Limited):
 
     def forget(self, objective: Objective, at: Point) -> None:
         super().forget(objective, at)
-        self.losses, self._judged = np.zeros(sum(family.count for family in self._families)), 0
+        self.losses, self._judged = [0.0] * sum(family.count for family in self._families), 0
 
     @property
     def weights(self) -> np.ndarray:
         """The share of each expert."""
-        losses = self.losses.copy()
+        losses = self.losses
         if self.mixing.lbfgs and self._families[-1].positive:
-            losses[: self._families[0].count] -= self.mixing.convex
-        behind = losses - losses.min()
-        late, shares = behind > 0, np.ones_like(behind)
-        shares[late] = np.exp(-self.mixing.eta * behind[late])  # eta may be infinite
-        return shares / shares.sum()
+            convex = self._families[0].count
+            losses = [loss - self.mixing.convex for loss in losses[:convex]] + losses[convex:]
+        least = min(losses)
+        shares = [math.exp(-self.mixing.eta * (loss - least)) if loss > least else 1.0 for loss in losses]
+        return np.array(shares) / sum(shares)
 
     def accepts(self, grams: Grams, gamma: float) -> bool:
         """Any pair that shows curvature: L-BFGS leaves out those it cannot use, L-SR1 sees the rank of what is left."""
@@ -117,23 +117,18 @@ class Mix(Limited):
 
     def _judge(self, pair: NewPair) -> None:
         """Hindsight: who knew that H y = s? The stored s is of length 1."""
-        along, products = self.said(pair)
-        squares = products.diagonal()
-        errors = np.sqrt(np.maximum(1 - 2 * along + squares, _EXACT**2))
-        errors *= np.maximum(squares, 1) ** (-0.5 * self.mixing.lenience)
-        errors[~(errors < 1 / _EXACT)] = 1 / _EXACT
         self._judged += 1
         decay = self.mixing.decay
         newest = (1 - decay) / (1 - decay**self._judged)  # an average from the first error on, with no zero before it
-        self.losses += newest * (np.log(errors) - self.losses)
+        said = [each for family in self._families for each in family.say(pair)]
+        self.losses = [
+            loss + newest * (math.log(self._error(*each)) - loss) for loss, each in zip(self.losses, said, strict=True)
+        ]
 
-    def said(self, pair: NewPair) -> tuple[np.ndarray, np.ndarray]:
-        """What the experts say of a pair that none of them has learned: s.(H_i y) and the products of the H_i y."""
-        Zs, Zy = pair.columns[:, :-1].reshape(2, -1)
-        k = len(self.pairs)
-        h, K = self._h, self._acted(Zy[:k], Zy[k:])
-        hy = h[:, None] * (0.5 * pair.yy * h + Zy @ K)
-        return h * pair.sy + Zs @ K, hy + hy.T + K.T @ (self.pairs.gram @ K)
+    def _error(self, along: float, square: float) -> float:
+        """|s - H y| from s.(H y) and |H y|^2, less what is forgiven to a long H y."""
+        error = math.sqrt(max(1 - 2 * along + square, 0.0)) * max(square, 1.0) ** (-0.5 * self.mixing.lenience)
+        return max(error, _EXACT) if error < 1 / _EXACT else 1 / _EXACT  # also where something has overflowed
 
     def _learn(self) -> None:
         """Make the experts anew from the stored pairs."""
@@ -141,25 +136,21 @@ class Mix(Limited):
             family.learn(self.pairs.grams)
         self._h = np.concatenate([family.h for family in self._families])
 
-    def _acted(self, Sv: np.ndarray, Yv: np.ndarray) -> np.ndarray:
-        """What each expert adds to h v: the coefficients K Z'v from S'v and Y'v, a column for each expert."""
-        k = len(Sv)
-        out = np.zeros((2 * k, len(self._h)))
-        first = 0
+    def _act(self, Sv: np.ndarray, Yv: np.ndarray, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """What a weighted mean of the experts adds to its h v: the coefficients of K Z'v from S'v and Y'v."""
+        first, cs, cy = 0, 0.0, 0.0
         for family in self._families:
-            its = out[:, first : first + family.count]
-            family.act(Sv, Yv, its[:k], its[k:])
-            first += family.count
-        return out
+            its = family.act(Sv, Yv, weights[first : first + family.count])
+            cs, cy, first = cs + its[0], cy + its[1], first + family.count
+        return cs, cy  # type: ignore[return-value]
 
     @np.errstate(all="ignore")
     def solve(self, g: Tensor) -> Tensor:
         if not self.learned:
             return g / self.gamma
-        seen, weights = self.pairs.seen(g), self.weights
-        k = len(seen.Sg)
-        c = self._acted(seen.Sg, seen.Yg) @ weights
-        return self.pairs.combine(c[:k], c[k:], float(self._h @ weights), g)
+        (Sg, Yg), weights = self.pairs.seen(g).products, self.weights
+        cs, cy = self._act(Sg, Yg, weights)
+        return self.pairs.combine(cs, cy, float(self._h @ weights), g)
 
     def diagonalised(self) -> tuple[Eigen, float]:
         """H's eigenvalues, inverted: H = h I + Z K Z' has the compact form that B has in the other models."""
@@ -170,7 +161,7 @@ class Mix(Limited):
     def _K(self) -> np.ndarray:
         """K of the mean, column by column."""
         k, weights = self.learned, self.weights
-        return np.stack([self._acted(row[:k], row[k:]) @ weights for row in np.eye(2 * k)], axis=1)
+        return np.stack([np.concatenate(self._act(row[:k], row[k:], weights)) for row in np.eye(2 * k)], axis=1)
 
     def matrix(self) -> Tensor:
         n = self.pairs.rows.shape[1]
@@ -188,10 +179,10 @@ class Mix(Limited):
         return cs, cy
 
     def state(self, at: Point) -> dict[str, Any]:
-        return {**super().state(at), "losses": self.losses.tolist(), "judged": self._judged}
+        return {**super().state(at), "losses": list(self.losses), "judged": self._judged}
 
     def restore(self, state: Mapping[str, Any], at: Point) -> None:
         super().restore(state, at)
-        self.losses, self._judged = np.array(state["losses"], dtype=float), state["judged"]
+        self.losses, self._judged = list(state["losses"]), state["judged"]
         if self.learned:
             self._learn()

@@ -39,17 +39,16 @@ class Grams(NamedTuple):
 
 
 class NewPair(NamedTuple):
-    """A measured pair: its column in each of the four Gram matrices (ending with itself), and its ends.
+    """A measured pair: its column in each of the four Gram matrices, and all gradients that have been seen.
 
-    Those are s.g and y.g for each gradient whose products with the stored pairs are known. All are of the pair scaled
-    to |s| = 1 by the factor `shrink`.
+    Columns and products end with the pair itself, scaled to |s| = 1 by the factor `shrink`.
     """
 
     old: Point
     new: Point
     shrink: float
     columns: np.ndarray
-    ends: list[tuple[float, float]]
+    seen: "list[Seen]"
 
     @property
     def sy(self) -> float:
@@ -61,11 +60,10 @@ class NewPair(NamedTuple):
 
 
 class Seen(NamedTuple):
-    """A gradient and its products with the stored pairs."""
+    """A gradient and its products with the pairs: a row for S'g and one for Y'g."""
 
     g: Tensor
-    Sg: np.ndarray
-    Yg: np.ndarray
+    products: np.ndarray
 
 
 class Pairs:
@@ -111,9 +109,10 @@ class Pairs:
 
         A trial may be refused, so both of its ends stay known.
         """
-        known = self.seen(old.g) if trial else None
         V = [(new.g, None), (new.g, old.g), (new.x, old.x)]
+        known = None
         if trial:
+            known = self.seen(old.g)
             V.append((old.g, None))
         count = 3 if self._tracks_s else 2
         VZ, VV = self.space.grams(self._used, V, count)
@@ -121,18 +120,20 @@ class Pairs:
         if not (0 < ss < math.inf and math.isfinite(yy)):
             return None
         k, shrink = len(self.order), ss**-0.5
-        g_, y_, *s_ = VZ[:, self._places].reshape(count, 2, k)
-        columns = np.empty((4, k + 1))
-        columns[:2, :-1], columns[2:, :-1] = s_[0] if s_ else 0.0, y_
-        columns[:, -1] = ss, sy, sy, yy
-        columns *= shrink
-        columns[:, -1] *= shrink
-        ends = [(sg * shrink, yg * shrink)]
-        self._seen = [Seen(new.g, *g_)]
+        found = np.zeros((3, 2, k + 1))  # of g, s and y with the rows of S and of Y, the new ones at the end
+        met = VZ.take(self._places, axis=1).reshape(count, 2, k)
+        found[::2, :, :k] = met[:2]
+        if self._tracks_s:
+            found[1, :, :k] = met[2]
+        found[:, :, k] = (sg, yg), (ss, sy), (sy, yy)
+        found[1:] *= shrink
+        found[:, :, k] *= shrink
+        seen = [Seen(new.g, found[0])]
         if known:
-            ends.insert(0, (VV[2, 3] * shrink, VV[1, 3] * shrink))
-            self._seen.insert(0, known)
-        return NewPair(old, new, shrink, columns, ends)
+            ends = VV[3, 2:0:-1, None] * shrink
+            seen.insert(0, Seen(old.g, np.concatenate((known.products, ends), axis=1)))
+        self._seen = [Seen(g, products[:, :k]) for g, products in seen]
+        return NewPair(old, new, shrink, found[1:].reshape(4, k + 1), seen)
 
     def bordered(self, pair: NewPair) -> Grams:
         """The Gram matrices with the new pair as the newest, and without the oldest if the ring is full."""
@@ -152,10 +153,7 @@ class Pairs:
         self.space.write_difference(pair.new.g, pair.old.g, pair.shrink, self.rows[2 * slot + 1])
         self._order(*((self.m, (slot + 1) % self.m) if drop else (slot + 1, 0)))
         self.grams = grams
-        self._seen = [
-            Seen(g, _extended(Sg[drop:], sg), _extended(Yg[drop:], yg))
-            for (g, Sg, Yg), (sg, yg) in zip(self._seen, pair.ends, strict=True)
-        ]
+        self._seen = [Seen(g, products[:, drop:]) for g, products in pair.seen]
 
     def track_s(self) -> None:
         """Keep S'S and the lower triangle of S'Y from now on, which only spectra need: one more column a pass."""
@@ -173,7 +171,7 @@ class Pairs:
         if seen is None:
             k = len(self.order)
             Zg = self.space.inner(self._used, [g])[self._places, 0] if k else np.zeros(0)
-            seen = Seen(g, Zg[:k], Zg[k:])
+            seen = Seen(g, Zg.reshape(2, k))
         self._seen = [seen]  # frees other gradients
         return seen
 
@@ -203,7 +201,7 @@ class Pairs:
             "order": self.order.tolist(),
             "grams": self.grams.stacked.tolist(),
             "tracks_s": self._tracks_s,
-            "seen": None if seen is None else [seen.Sg.tolist(), seen.Yg.tolist()],
+            "seen": None if seen is None else seen.products.tolist(),
         }
 
     def restore(self, state: Mapping[str, Any], g: Tensor) -> None:
@@ -213,15 +211,7 @@ class Pairs:
         self.grams = Grams.of(np.array(state["grams"], dtype=float).reshape(4, k, k))
         self._used.copy_(state["rows"])
         if state["seen"] is not None:
-            Sg, Yg = state["seen"]
-            self._seen = [Seen(g, np.array(Sg, dtype=float), np.array(Yg, dtype=float))]
-
-
-def _extended(array: np.ndarray, value: float) -> np.ndarray:
-    """The array with one more entry; np.append takes five times as long at these sizes."""
-    longer = np.empty(len(array) + 1, dtype=array.dtype)
-    longer[:-1], longer[-1] = array, value
-    return longer
+            self._seen = [Seen(g, np.array(state["seen"], dtype=float))]
 
 
 @lru_cache

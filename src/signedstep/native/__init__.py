@@ -1,7 +1,7 @@
 """Passes over long vectors in C, several times as fast as calls of torch: one call each, and every number is read once.
 
 They are built when the package is installed, if there is a compiler. `sums` asks here first; where None comes back,
-because nothing was built or because vectors are not in plain memory, torch does the same.
+because nothing was built, vectors are not in plain memory or sums have left the range of float32, torch does the same.
 """
 
 from collections.abc import Sequence
@@ -47,7 +47,8 @@ def grams(A: Tensor, V: Sequence[Difference], count: int) -> tuple[np.ndarray, n
         return None
     addresses = tuple([0 if end is None else end.data_ptr() for difference in V for end in difference])
     sums = np.empty(count * r + len(V) ** 2)
-    _native.products(*_kind(V[0][0]), A.data_ptr(), n * _BYTES[A.dtype], r, addresses, count, sums)
+    if not _native.products(*_kind(V[0][0]), A.data_ptr(), n * _BYTES[A.dtype], r, addresses, count, sums):
+        return None
     return sums[: count * r].reshape(count, r), sums[count * r :].reshape(len(V), len(V))
 
 
@@ -88,9 +89,12 @@ def copied(v: Tensor) -> Tensor:
 
 def _readable(dtype: torch.dtype, n: int, vectors: Sequence[Tensor]) -> bool:
     """Whether these are vectors of n numbers, one after the other in memory, in a precision that was compiled."""
-    return dtype in _BYTES and all(
-        [v.dtype is dtype and v.is_cpu and v.numel() == n and v.is_contiguous() and not v.is_neg() for v in vectors]
-    )
+    if dtype not in _BYTES:
+        return False
+    for v in vectors:  # half the time of `all`
+        if v.dtype is not dtype or v.numel() != n or not (v.is_cpu and v.is_contiguous()) or v.is_neg():
+            return False
+    return True
 
 
 def _kind(v: Tensor) -> tuple[bool, int, int]:

@@ -7,6 +7,7 @@
 #include <Python.h>
 
 #include <dlfcn.h>
+#include <math.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -137,8 +138,15 @@ static int sum_products(struct products *task, size_t n, int is_float, unsigned 
     return 0;
 }
 
-/* products(is_float, n, threads, rows, step, r, vectors, count, out): V A' of the first `count` vectors, and V V';
-   `vectors` holds the addresses of plus and minus in turn. */
+/* Whether sums of float products are what they seem: beyond these sizes squares of single numbers may have left the range. */
+static int is_safe(const double *sums, size_t count, size_t step, int is_float, double least) {
+    for (size_t i = 0; is_float && i < count; i++)
+        if (!(fabs(sums[i * step]) >= least && fabs(sums[i * step]) < 1e30)) return 0;
+    return 1;
+}
+
+/* products(is_float, n, threads, rows, step, r, vectors, count, out): V A' of the first `count` vectors, and V V'
+   -> whether they can be trusted; `vectors` holds the addresses of plus and minus in turn. */
 static PyObject *products(PyObject *self, PyObject *const *args, Py_ssize_t given) {
     struct products task = {.r = PyLong_AsSize_t(args[5]), .count = PyLong_AsSize_t(args[7]), .own = 1};
     task.vectors = (size_t)PyTuple_Size(args[6]) / 2;
@@ -149,15 +157,18 @@ static PyObject *products(PyObject *self, PyObject *const *args, Py_ssize_t give
     Py_buffer out;
     if (PyErr_Occurred() || PyObject_GetBuffer(args[8], &out, PyBUF_WRITABLE)) return NULL;
     task.rows = addresses(args[3], PyLong_AsSize_t(args[4]), task.r);
+    int is_float = PyLong_AsLong(args[0]);
     int failed = task.rows == NULL ||
-                 sum_products(&task, PyLong_AsSize_t(args[1]), PyLong_AsLong(args[0]), PyLong_AsLong(args[2]), out.buf);
+                 sum_products(&task, PyLong_AsSize_t(args[1]), is_float, PyLong_AsLong(args[2]), out.buf);
+    size_t met = task.count * task.r;
+    int safe = !failed && is_safe(out.buf, met, 1, is_float, 0) &&
+               is_safe((double *)out.buf + met, task.vectors, task.vectors + 1, is_float, 1e-30);
     free(task.rows);
     PyBuffer_Release(&out);
-    if (failed) return PyErr_NoMemory();
-    Py_RETURN_NONE;
+    return failed ? PyErr_NoMemory() : PyBool_FromLong(safe);
 }
 
-/* dots(is_float, n, threads, vector, *others) -> the products of a vector with up to four others. */
+/* dots(is_float, n, threads, vector, *others) -> the products of a vector with up to four others, if they can be trusted. */
 static PyObject *dots(PyObject *self, PyObject *const *args, Py_ssize_t given) {
     const void *others[MOST_VECTORS];
     double sums[MOST_VECTORS];
@@ -165,8 +176,9 @@ static PyObject *dots(PyObject *self, PyObject *const *args, Py_ssize_t given) {
     task.plus[0] = PyLong_AsVoidPtr(args[3]);
     for (size_t i = 0; i < task.r; i++) others[i] = PyLong_AsVoidPtr(args[4 + i]);
     if (PyErr_Occurred()) return NULL;
-    if (sum_products(&task, PyLong_AsSize_t(args[1]), PyLong_AsLong(args[0]), PyLong_AsLong(args[2]), sums))
-        return PyErr_NoMemory();
+    int is_float = PyLong_AsLong(args[0]);
+    if (sum_products(&task, PyLong_AsSize_t(args[1]), is_float, PyLong_AsLong(args[2]), sums)) return PyErr_NoMemory();
+    if (!is_safe(sums, task.r, 1, is_float, 1e-30)) Py_RETURN_NONE;
     PyObject *list = PyList_New((Py_ssize_t)task.r);
     for (size_t i = 0; list != NULL && i < task.r; i++) PyList_SetItem(list, (Py_ssize_t)i, PyFloat_FromDouble(sums[i]));
     return list;

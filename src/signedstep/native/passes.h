@@ -1,12 +1,13 @@
 /* The passes over long vectors, for numbers of type `real`: included once for float and once for double.
 
-   Rows are read by strips that stay in the first cache while the few new vectors meet them, four rows at a time, so that
-   each number of a row is loaded once. The hardware follows a row well but not the jump to the next, so what comes AHEAD
-   is fetched by hand. Sums run over AHEAD columns in `real`, one for each lane, and go on in double. */
+   Rows meet the few new vectors four at a time, so that each of their numbers is loaded once, and by strips, so that the
+   vectors stay in a near cache. The hardware follows a row well but not the jump to the next, so what comes AHEAD is
+   fetched by hand. Sums run over SPAN columns in `real`, one for each lane, and go on in double. */
 
 #define LANES (64 / sizeof(real))
-#define STRIP (16384 / sizeof(real))
+#define STRIP (32768 / sizeof(real))
 #define AHEAD (2048 / sizeof(real))
+#define SPAN (4 * AHEAD)
 
 typedef real NAME(pack) __attribute__((vector_size(64)));
 
@@ -27,22 +28,24 @@ INLINE void NAME(meet)(const real *const *rows, size_t R, const real *const *nex
     double totals[4][MOST_VECTORS][LANES] = {0};
     size_t j = 0;
     while (j + LANES <= n) {
-        size_t end = j + AHEAD < n ? j + AHEAD : n;
-        uintptr_t fetched[4];
+        size_t stop = j + SPAN < n ? j + SPAN : n;
         NAME(pack) sums[4][MOST_VECTORS];
-        for (size_t u = 0; u < R; u++) {
-            fetched[u] = NAME(beyond)(rows[u], next[u], j, n);
+        for (size_t u = 0; u < R; u++)
             for (size_t v = 0; v < count; v++) sums[u][v] = (NAME(pack)){0};
-        }
-        for (size_t line = 0; j + LANES <= end; j += LANES, line += 64) {
-            NAME(pack) loaded[4];
-            for (size_t u = 0; u < R; u++) {
-                __builtin_prefetch((const void *)(fetched[u] + line));
-                loaded[u] = NAME(load)(rows[u] + j);
-            }
-            for (size_t v = 0; v < count; v++) {
-                NAME(pack) with = NAME(load)(V[v] + j);
-                for (size_t u = 0; u < R; u++) sums[u][v] += loaded[u] * with;
+        while (j + LANES <= stop) {
+            size_t end = j + AHEAD < stop ? j + AHEAD : stop;
+            uintptr_t fetched[4];
+            for (size_t u = 0; u < R; u++) fetched[u] = NAME(beyond)(rows[u], next[u], j, n);
+            for (size_t line = 0; j + LANES <= end; j += LANES, line += 64) {
+                NAME(pack) loaded[4];
+                for (size_t u = 0; u < R; u++) {
+                    __builtin_prefetch((const void *)(fetched[u] + line));
+                    loaded[u] = NAME(load)(rows[u] + j);
+                }
+                for (size_t v = 0; v < count; v++) {
+                    NAME(pack) with = NAME(load)(V[v] + j);
+                    for (size_t u = 0; u < R; u++) sums[u][v] += loaded[u] * with;
+                }
             }
         }
         for (size_t u = 0; u < R; u++)
@@ -58,8 +61,8 @@ INLINE void NAME(meet)(const real *const *rows, size_t R, const real *const *nex
         }
 }
 
-INLINE void NAME(meet_all)(const real *const *rows, size_t r, const real *const *V, size_t count, size_t n,
-                           size_t skip, double *out) {
+INLINE void NAME(meet_groups)(const real *const *rows, size_t r, const real *const *V, size_t count, size_t n,
+                              size_t skip, double *out) {
     const real *group[4], *next[4];
     for (size_t i = 0; i < r;) {
         size_t R = r - i >= 4 ? 4 : r - i >= 2 ? 2 : 1;
@@ -71,6 +74,17 @@ INLINE void NAME(meet_all)(const real *const *rows, size_t r, const real *const 
         if (R == 2) NAME(meet)(group, 2, next, V, count, n, out + i, r);
         if (R == 1) NAME(meet)(group, 1, next, V, count, n, out + i, r);
         i += R;
+    }
+}
+
+/* All rows, from column `skip` on, with all vectors; how many vectors there are is known when it is compiled. */
+INLINE void NAME(meet_all)(const real *const *rows, size_t r, const real *const *V, size_t count, size_t n,
+                           size_t skip, double *out) {
+    switch (count) {
+        case 1: NAME(meet_groups)(rows, r, V, 1, n, skip, out); break;
+        case 2: NAME(meet_groups)(rows, r, V, 2, n, skip, out); break;
+        case 3: NAME(meet_groups)(rows, r, V, 3, n, skip, out); break;
+        case 4: NAME(meet_groups)(rows, r, V, 4, n, skip, out); break;
     }
 }
 
@@ -89,15 +103,8 @@ CLONES static void NAME(products)(const struct products *task, size_t first, siz
                 V[v] = made[v];
             }
         }
-        switch (task->count) {
-            case 1: NAME(meet_all)(rows, task->r, V, 1, n, at, out); break;
-            case 2: NAME(meet_all)(rows, task->r, V, 2, n, at, out); break;
-            case 3: NAME(meet_all)(rows, task->r, V, 3, n, at, out); break;
-            case 4: NAME(meet_all)(rows, task->r, V, 4, n, at, out); break;
-        }
-        double *own = out + task->count * task->r;
-        if (task->own)
-            for (size_t v = 0; v < task->vectors; v++) NAME(meet_all)(V, task->vectors, V + v, 1, n, 0, own + v * task->vectors);
+        NAME(meet_all)(rows, task->r, V, task->count, n, at, out);
+        if (task->own) NAME(meet_all)(V, task->vectors, V, task->vectors, n, 0, out + task->count * task->r);
     }
 }
 
@@ -155,3 +162,4 @@ CLONES static void NAME(difference)(const struct difference *task, size_t first,
 #undef LANES
 #undef STRIP
 #undef AHEAD
+#undef SPAN
