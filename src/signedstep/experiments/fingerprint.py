@@ -6,6 +6,7 @@ from functools import cache
 from pathlib import Path
 
 import signedstep
+from signedstep import native
 
 PACKAGE = Path(signedstep.__file__).parent
 STUDIES = ("data", "execute", "models", "problems", "sets", "solvers", "training")
@@ -13,8 +14,9 @@ STUDIES = ("data", "execute", "models", "problems", "sets", "solvers", "training
 
 
 def library() -> list[Path]:
-    """The library itself: all of the package but the experiments."""
-    return [path for path in sorted(PACKAGE.rglob("*.py")) if "experiments" not in path.relative_to(PACKAGE).parts]
+    """The library itself: all of the package but the experiments, and what is in C only where it was built."""
+    python = [path for path in sorted(PACKAGE.rglob("*.py")) if "experiments" not in path.relative_to(PACKAGE).parts]
+    return [*python, *(sorted(PACKAGE.glob("native/*.[ch]")) if native.available() else [])]
 
 
 def digest(paths: Iterable[Path], *also: object) -> str:
