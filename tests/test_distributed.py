@@ -1,5 +1,7 @@
 """Training on several ranks: the losses of one process and the same numbers everywhere."""
 
+import subprocess
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -208,3 +210,24 @@ def test_samples_are_all_used():
         parts = [uneven(rank, size) for rank in range(size)]
         assert sum(part.stop - part.start for part in parts) == SAMPLES
         assert all(part.stop > part.start for part in parts)
+
+
+THREADS_LEFT = """
+import os, sys, torch, torch.distributed as dist, signedstep
+from signedstep.distributed import Parallel
+dist.init_process_group("gloo", init_method=f"file://{sys.argv[1]}", rank=0, world_size=1)
+x = torch.zeros(5, requires_grad=True)
+optimizer = signedstep.LSR1([x], parallel=Parallel(shard=True))
+optimizer.step(lambda: (x - 1).square().sum())
+dist.destroy_process_group()
+names = [open(f"/proc/self/task/{task}/comm").read().strip() for task in os.listdir("/proc/self/task")]
+print(sum("gloo" in name for name in names))
+"""
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="looks at threads in /proc")
+def test_an_optimizer_does_not_keep_a_destroyed_process_group(tmp_path):
+    """Its threads could free a tensor while Python shuts down, which aborts a process that has done all its work."""
+    command = [sys.executable, "-c", THREADS_LEFT, str(tmp_path / "meeting")]
+    ran = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert (ran.stdout, ran.returncode) == ("0\n", 0), ran.stderr

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import torch
 import torch.distributed as dist
+import torch.distributed.nn  # for `Link.group`
 from torch import Tensor
 
 _scatter_sums = getattr(dist, "reduce_scatter_single", None) or dist.reduce_scatter_tensor  # named so since torch 2.13
@@ -37,12 +38,21 @@ class Link:
     """
 
     def __init__(self, group: Any = None):
-        self.group: Any = dist.group.WORLD if group is None else group
+        self._group = None if group is dist.group.WORLD else group
         self.rank, self.size = dist.get_rank(self.group), dist.get_world_size(self.group)
         self.device = torch.device("cpu")
         """Where small numbers are reduced: that of the vectors, since not every backend has all devices."""
         self._broken: str | None = None
         self._waiting: list[tuple[np.ndarray, list[np.ndarray]]] = []
+
+    @property
+    def group(self) -> Any:
+        """The process group. That of all ranks is not kept: its threads would go on after `destroy_process_group`.
+
+        One that frees a tensor while Python shuts down aborts the process. torch's optimizers keep it as well, unless
+        torch.distributed.nn, whose default arguments hold the group that exists at its import, was imported before.
+        """
+        return dist.group.WORLD if self._group is None else self._group
 
     def later(self, values: np.ndarray) -> Callable[[], np.ndarray]:
         """The sums of float64 numbers over all ranks, once they are asked for; all that waits travels together."""

@@ -99,6 +99,7 @@ class Parallel:
 
     def _link(self, group: Any) -> Link:
         """One link for each group, which remembers that it broke."""
+        group = None if group is dist.group.WORLD else group
         if group not in self._links:
             self._links[group] = Link(group)
         return self._links[group]
