@@ -20,8 +20,8 @@ MOST_VECTORS = 4
 _BYTES = {torch.float32: 4, torch.float64: 8}
 
 _LARGE = 2**21
-"""Bytes of a large page: new vectors from this size on ask for such pages, since being given memory by 4 KiB takes longer
-than filling it."""
+"""Bytes of a large page. New vectors from this size on ask for such pages: being given memory by 4 KiB takes longer than
+filling it."""
 
 Difference = tuple[Tensor, Tensor | None]
 """A vector as the difference of two, which is not made; or just the first."""
