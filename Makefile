@@ -13,6 +13,7 @@ help:  ## list the targets
 
 $(USED): pyproject.toml setup.py constraints.txt $(wildcard src/signedstep/native/*.[ch])
 	$(PYTHON) -m venv .venv
+	rm -f src/signedstep/native/*.so
 	$(INSTALL) torch numpy scipy
 	$(INSTALL) --editable '.[experiments]'
 	touch $@
@@ -78,4 +79,4 @@ fuzz-readers: $(DEVELOPED)  ## 100,000 mutated data files, read as scikit-learn 
 	$(BIN)/python benchmarks/fuzz_readers.py
 
 clean:  ## remove what the targets made
-	rm -rf .venv .pytest_cache .ruff_cache .hypothesis build dist
+	rm -rf .venv .pytest_cache .ruff_cache .hypothesis build dist src/signedstep/native/*.so

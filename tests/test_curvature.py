@@ -366,3 +366,16 @@ def test_gradient_descent_takes_the_barzilai_borwein_step():
 def test_refusal_threshold_depends_on_the_precision():
     assert refusal_threshold(torch.float64) == pytest.approx(1.5e-8, rel=0.01)
     assert refusal_threshold(torch.float32) == pytest.approx(3.5e-4, rel=0.02)
+
+
+@pytest.mark.parametrize("scale", [1.0, 1e-3, 1e-6])
+def test_the_spectrum_of_lbfgs_where_gamma_is_far_too_large(scale):
+    """Most of its eigenvalues are then next to gamma, the others as small as the curvatures, and all are positive."""
+    n, rng = 30, torch.Generator().manual_seed(0)
+    d = scale * torch.logspace(-3, 0, n, dtype=torch.float64)
+    points = [Point(x, 0.0, d * x) for x in torch.randn(9, n, dtype=torch.float64, generator=rng)]
+    model = taught(LBFGS(8, Gamma("identity"), Space()), points)
+    w = np.sort(model.spectrum(points[-1].g).w)
+    exact = torch.linalg.eigvalsh(textbook("bfgs", differences(points), 1.0)).numpy()
+    assert (w > 0).all()
+    np.testing.assert_allclose(w[:8], exact[:8], rtol=1e-3)

@@ -1,8 +1,12 @@
 """The passes in C: what they may read, and that threads do not change a digit. Their sums: tests/test_space.py."""
 
 import os
+import shutil
+import signal
 import subprocess
 import sys
+import sysconfig
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -11,7 +15,16 @@ import torch
 from signedstep import minimize, native
 from signedstep.space import Space
 
-pytestmark = pytest.mark.skipif(not native.available(), reason="the passes in C were not built: is there a C compiler?")
+built = pytest.mark.skipif(not native.available(), reason="the passes in C were not built: is there a C compiler?")
+
+
+@pytest.mark.skipif(
+    not (shutil.which("cc") and Path(sysconfig.get_paths()["include"], "Python.h").exists()),
+    reason="there is no C compiler, or no headers of Python",
+)
+def test_it_is_built_where_it_can_be():
+    """An error in the C sources is a warning at installation, so somebody has to look."""
+    assert native.available()
 
 
 @pytest.fixture
@@ -22,6 +35,7 @@ def threads():
     torch.set_num_threads(before)
 
 
+@built
 @pytest.mark.parametrize("n", [3, 2048, 4097, 50_001, 400_003])
 def test_threads_do_not_change_a_digit(n, dtype, threads):
     generator = torch.Generator().manual_seed(n)
@@ -35,6 +49,7 @@ def test_threads_do_not_change_a_digit(n, dtype, threads):
     assert found[0] == found[1] == found[2]
 
 
+@built
 def test_what_is_not_finite_stays_visible(dtype):
     """NaN and infinity anywhere in a row or a vector reach the sums that they belong to, and no others."""
     for n in (5, 16, 33, 5000):
@@ -51,6 +66,7 @@ def test_what_is_not_finite_stays_visible(dtype):
                 assert not np.isfinite(Space().grams(A, [(v, None)], 1)[1]).any()
 
 
+@built
 @pytest.mark.parametrize(
     "strange",
     [
@@ -76,12 +92,47 @@ def test_what_it_cannot_read_is_left_to_torch(strange):
     assert native.dots(v, [v] * (native.MOST_VECTORS + 1)) is None
 
 
+@built
+@pytest.mark.parametrize(
+    "c",
+    [np.ones(2, np.float32), np.ones(2, int), np.ones(3), np.ones(4)[::2]],
+    ids=["float32", "int", "long", "strided"],
+)
+def test_coefficients_are_as_many_float64_as_rows(c):
+    assert native.combination(c, torch.ones(2, 8), 1.0, torch.ones(8)) is None
+
+
+@built
+def test_what_does_not_fit_is_refused():
+    A, v = torch.ones(2, 8), torch.ones(8)
+    assert native.grams(A, [(v, None)], 2) is None
+    assert native.grams(A, [(v, v)] * 3, 1) is None
+    assert native.grams(torch._neg_view(A), [(v, None)], 1) is None
+    with pytest.raises(ValueError, match="do not fit"):
+        native._native.combine(True, 8, 1, A.data_ptr(), 32, 2, np.ones(3), 1.0, v.data_ptr(), v.data_ptr())
+
+
+@built
+def test_a_forked_process_does_without_threads(threads):
+    """GNU's pool of threads does not survive a fork: the child would wait for ever."""
+    threads(2)
+    A, v = torch.ones(20, 20_000), torch.ones(20_000)
+    native.grams(A, [(v, None)], 1)
+    child = os.fork()
+    if not child:
+        signal.alarm(20)
+        os._exit(int(native.grams(A, [(v, None)], 1)[0].sum() != 400_000))
+    assert os.waitpid(child, 0)[1] == 0
+
+
+@built
 def test_a_gradient_that_is_one_number_for_all():
     """Autograd may return an expanded tensor: one number in memory, n of them to look at."""
     result = minimize(lambda x: x.sum().square() + (x**4).sum(), torch.full((6,), 2.0), method="lbfgs")
     assert result.success
 
 
+@built
 @pytest.mark.parametrize("n", [1000, 2**20])
 def test_copies_and_new_points_are_new(n):
     v = torch.arange(n, dtype=torch.float32)

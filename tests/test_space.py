@@ -91,6 +91,12 @@ def test_products_outside_the_range_of_float32(n, size):
     np.testing.assert_allclose(found, exact.numpy(), rtol=1e-4)
 
 
+def test_tiny_rows_meet_small_vectors():
+    """Products below the range of float32, of vectors whose own squares are within it."""
+    A, v = torch.rand(3, 50) * 1e-35, torch.rand(50) * 1e-14
+    np.testing.assert_allclose(Space().inner(A, [v]), (A.double() @ v.double()[:, None]).numpy(), rtol=1e-5)
+
+
 @pytest.mark.parametrize("n", LENGTHS)
 @pytest.mark.parametrize("rows", [0, 1, 2, 3, 4, 7])
 @pytest.mark.parametrize("trial", [False, True])

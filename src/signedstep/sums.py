@@ -63,7 +63,10 @@ def products(A: Tensor, B: Sequence[Tensor]) -> np.ndarray:
     """The products of the rows of A [r, n] with the vectors of B: [r, s]."""
     alone = [(b, None) for b in B]
     parts = [alone[i : i + native.MOST_VECTORS] for i in range(0, len(B), native.MOST_VECTORS)]
-    return np.concatenate([grams(A, part, len(part))[0] for part in parts]).T
+    found = np.concatenate([grams(A, part, len(part))[0] for part in parts])
+    if A.dtype is torch.float32 and found.size and not np.abs(found).max(axis=1).min() > _LEAST:  # rows may be tiny
+        found, _ = _over_stretches(A, alone, len(B), _BLOCK, torch.float64)
+    return found.T
 
 
 def combination(c: np.ndarray, A: Tensor, scale: float, v: Tensor) -> Tensor:

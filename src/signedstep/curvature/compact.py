@@ -97,7 +97,8 @@ def pencil(gamma: float, PsiPsi: np.ndarray, M: np.ndarray, noise: np.ndarray, n
     """The same from M itself, which may be singular: if M z = mu Psi'Psi z, Psi z is an eigenvector to gamma + 1/mu.
 
     A quarter of the work, but Psi must have full rank: no more columns than n rows, and each column, made orthogonal
-    to those before it, must have a square above its `noise`, what rounding leaves in the diagonal of Psi'Psi.
+    to those before it, must have a square above its `noise`, what rounding leaves in the diagonal of Psi'Psi. Nor is it
+    for L-BFGS, many of whose eigenvalues are next to gamma: their mu are so large that others drown in their rounding.
     """
     if len(M) <= min(n, _ONE_THREAD):
         R, info = _potrf(PsiPsi)

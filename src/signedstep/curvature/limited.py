@@ -12,7 +12,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from signedstep.curvature.compact import RANK, Eigen, invert, pencil, solve_upper
+from signedstep.curvature.compact import RANK, Eigen, diagonalise, invert, pencil, solve_upper
 from signedstep.curvature.memory import Limited
 from signedstep.curvature.pairs import Grams
 from signedstep.objective import Objective, Point
@@ -34,8 +34,7 @@ class CompactModel(Limited):
 
     def diagonalised(self) -> tuple[Eigen, float]:
         PsiPsi, M = self.compact()
-        n = self.space.dimension(self.pairs.rows[0])
-        return pencil(self.gamma, PsiPsi, M, RANK * PsiPsi.diagonal(), n), self.gamma
+        return diagonalise(self.gamma, PsiPsi, invert(M)[0]), self.gamma
 
     def matrix(self) -> Tensor:
         B = self.gamma * np.eye(self.pairs.rows.shape[1])
@@ -119,6 +118,11 @@ class LSR1(CompactModel):
 
     def compact(self) -> Compact:
         return self._compact
+
+    def diagonalised(self) -> tuple[Eigen, float]:
+        PsiPsi, M = self._compact
+        n = self.space.dimension(self.pairs.rows[0])
+        return pencil(self.gamma, PsiPsi, M, RANK * PsiPsi.diagonal(), n), self.gamma
 
     def restore(self, state: Mapping[str, Any], at: Point) -> None:
         super().restore(state, at)

@@ -1,5 +1,6 @@
 """The link between ranks: every collective of the package goes through here, and none after one has failed."""
 
+import weakref
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -38,7 +39,9 @@ class Link:
     """
 
     def __init__(self, group: Any = None):
-        self._group = None if group is dist.group.WORLD else group
+        self._group: Callable[[], Any] = lambda: group
+        if group in (None, dist.group.WORLD):
+            self._group = weakref.ref(dist.group.WORLD)
         self.rank, self.size = dist.get_rank(self.group), dist.get_world_size(self.group)
         self.device = torch.device("cpu")
         """Where small numbers are reduced: that of the vectors, since not every backend has all devices."""
@@ -52,7 +55,10 @@ class Link:
         One that frees a tensor while Python shuts down aborts the process. torch's optimizers keep it as well, unless
         torch.distributed.nn, whose default arguments hold the group that exists at its import, was imported before.
         """
-        return dist.group.WORLD if self._group is None else self._group
+        group = self._group()
+        if group is None or not dist.is_initialized():
+            raise LostRankError("the process group that this optimizer was made for has been destroyed")
+        return group
 
     def later(self, values: np.ndarray) -> Callable[[], np.ndarray]:
         """The sums of float64 numbers over all ranks, once they are asked for; all that waits travels together."""
@@ -124,6 +130,9 @@ class Link:
             raise Lost(self._broken)
         try:
             collective(*args, group=self.group, **options)
+        except LostRankError as error:
+            self.leave(str(error))
+            raise Lost(self._broken) from None
         except Exception as error:
             self.leave(f"lost another rank: {error}")
             raise Lost(self._broken) from error

@@ -15,13 +15,13 @@ try:
 except ImportError:
     _native = None
 
-MOST_VECTORS = 4
-"""How many vectors one pass takes."""
+MOST_VECTORS, MOST_DIFFERENCES = 4, 2
+"""How many vectors one pass takes, and how many of them may have to be made."""
 _BYTES = {torch.float32: 4, torch.float64: 8}
 
 _LARGE = 2**21
-"""Bytes of a large page. New vectors from this size on ask for such pages: being given memory by 4 KiB takes longer than
-filling it."""
+"""Bytes of a large page. New vectors from this size on ask for such pages: being given memory by 4 KiB takes longer
+than filling it."""
 
 Difference = tuple[Tensor, Tensor | None]
 """A vector as the difference of two, which is not made; or just the first."""
@@ -43,7 +43,8 @@ def grams(A: Tensor, V: Sequence[Difference], count: int) -> tuple[np.ndarray, n
     """V A' for the first `count` vectors of V, and V V'."""
     r, n = A.shape
     ends = [end for difference in V for end in difference if end is not None]
-    if _native is None or len(V) > MOST_VECTORS or not (A.is_contiguous() and _readable(A.dtype, n, ends)):
+    fits = count <= len(V) <= MOST_VECTORS and len(ends) - len(V) <= MOST_DIFFERENCES
+    if _native is None or not (fits and _readable(A.dtype, A.numel(), (A,)) and _readable(A.dtype, n, ends)):
         return None
     addresses = tuple([0 if end is None else end.data_ptr() for difference in V for end in difference])
     sums = np.empty(count * r + len(V) ** 2)
@@ -55,7 +56,9 @@ def grams(A: Tensor, V: Sequence[Difference], count: int) -> tuple[np.ndarray, n
 def combination(c: np.ndarray, A: Tensor, scale: float, v: Tensor) -> Tensor | None:
     """The vector c[0] A[0] + ... + c[r-1] A[r-1] + scale v."""
     r, n = A.shape
-    if _native is None or not (A.is_contiguous() and _readable(A.dtype, n, (v,))):
+    if _native is None or not (_readable(A.dtype, A.numel(), (A,)) and _readable(A.dtype, n, (v,))):
+        return None
+    if c.shape != (r,) or c.dtype != np.float64 or not c.flags.c_contiguous:
         return None
     room = room_for(v)
     out = torch.empty_like(v) if room is None else room
@@ -88,7 +91,7 @@ def copied(v: Tensor) -> Tensor:
 
 
 def _readable(dtype: torch.dtype, n: int, vectors: Sequence[Tensor]) -> bool:
-    """Whether these are vectors of n numbers, one after the other in memory, in a precision that was compiled."""
+    """Whether these are n numbers each, one after the other in memory, in a precision that was compiled."""
     if dtype not in _BYTES:
         return False
     for v in vectors:  # half the time of `all`

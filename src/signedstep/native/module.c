@@ -2,18 +2,19 @@
 
    How columns are cut into segments, and so every rounding, depends on n alone and not on the number of threads. */
 
-#define Py_LIMITED_API 0x030b0000
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
 
 #include <dlfcn.h>
 #include <math.h>
+#include <pthread.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 
 #define MOST_VECTORS 4
+#define MOST_DIFFERENCES 2 /* made on the stack */
 #define MOST_SEGMENTS 64
 #define SHORTEST_SEGMENT 2048
 #define WORTH_THREADS 100000 /* numbers below which waking threads takes longer than reading them */
@@ -88,6 +89,8 @@ static void find_threads(void) {
     if (thread_number == NULL || thread_count == NULL) parallel = NULL;
 }
 
+static void do_without_threads(void) { parallel = NULL; } /* in a forked process: GNU's pool does not come along */
+
 static void run_part(const struct pass *pass, size_t part, size_t parts) {
     size_t blocks = (pass->n + 511) / 512; /* segments begin where cache lines do, if rows do */
     for (size_t s = pass->segments * part / parts; s < pass->segments * (part + 1) / parts; s++) {
@@ -138,6 +141,12 @@ static int sum_products(struct products *task, size_t n, int is_float, unsigned 
     return 0;
 }
 
+static int holds(const Py_buffer *buffer, size_t doubles) { return buffer->len == (Py_ssize_t)(doubles * sizeof(double)); }
+static PyObject *wrong(void) {
+    PyErr_SetString(PyExc_ValueError, "arguments that do not fit together");
+    return NULL;
+}
+
 /* Whether sums of float products are what they seem: beyond these sizes squares of single numbers may have left the range. */
 static int is_safe(const double *sums, size_t count, size_t step, int is_float, double least) {
     for (size_t i = 0; is_float && i < count; i++)
@@ -148,14 +157,22 @@ static int is_safe(const double *sums, size_t count, size_t step, int is_float, 
 /* products(is_float, n, threads, rows, step, r, vectors, count, out): V A' of the first `count` vectors, and V V'
    -> whether they can be trusted; `vectors` holds the addresses of plus and minus in turn. */
 static PyObject *products(PyObject *self, PyObject *const *args, Py_ssize_t given) {
+    if (given != 9 || !PyTuple_Check(args[6])) return wrong();
     struct products task = {.r = PyLong_AsSize_t(args[5]), .count = PyLong_AsSize_t(args[7]), .own = 1};
     task.vectors = (size_t)PyTuple_Size(args[6]) / 2;
+    if (task.vectors > MOST_VECTORS || task.count > task.vectors) return wrong();
+    size_t differences = 0;
     for (size_t v = 0; v < task.vectors; v++) {
         task.plus[v] = PyLong_AsVoidPtr(PyTuple_GetItem(args[6], 2 * v));
         task.minus[v] = PyLong_AsVoidPtr(PyTuple_GetItem(args[6], 2 * v + 1));
+        differences += task.minus[v] != NULL;
     }
     Py_buffer out;
     if (PyErr_Occurred() || PyObject_GetBuffer(args[8], &out, PyBUF_WRITABLE)) return NULL;
+    if (differences > MOST_DIFFERENCES || !holds(&out, task.count * task.r + task.vectors * task.vectors)) {
+        PyBuffer_Release(&out);
+        return wrong();
+    }
     task.rows = addresses(args[3], PyLong_AsSize_t(args[4]), task.r);
     int is_float = PyLong_AsLong(args[0]);
     int failed = task.rows == NULL ||
@@ -170,6 +187,7 @@ static PyObject *products(PyObject *self, PyObject *const *args, Py_ssize_t give
 
 /* dots(is_float, n, threads, vector, *others) -> the products of a vector with up to four others, if they can be trusted. */
 static PyObject *dots(PyObject *self, PyObject *const *args, Py_ssize_t given) {
+    if (given < 4 || given > 4 + MOST_VECTORS) return wrong();
     const void *others[MOST_VECTORS];
     double sums[MOST_VECTORS];
     struct products task = {.rows = others, .r = (size_t)given - 4, .vectors = 1, .count = 1};
@@ -186,11 +204,16 @@ static PyObject *dots(PyObject *self, PyObject *const *args, Py_ssize_t given) {
 
 /* combine(is_float, n, threads, rows, step, r, c, scale, v, out): out = c[0] A[0] + ... + scale v. */
 static PyObject *combine(PyObject *self, PyObject *const *args, Py_ssize_t given) {
+    if (given != 10) return wrong();
     struct combination task = {.r = PyLong_AsSize_t(args[5]), .scale = PyFloat_AsDouble(args[7])};
     task.v = PyLong_AsVoidPtr(args[8]);
     task.out = PyLong_AsVoidPtr(args[9]);
     Py_buffer c;
     if (PyErr_Occurred() || PyObject_GetBuffer(args[6], &c, PyBUF_SIMPLE)) return NULL;
+    if (!holds(&c, task.r)) {
+        PyBuffer_Release(&c);
+        return wrong();
+    }
     task.c = c.buf;
     task.rows = addresses(args[3], PyLong_AsSize_t(args[4]), task.r);
     size_t n = PyLong_AsSize_t(args[1]);
@@ -205,6 +228,7 @@ static PyObject *combine(PyObject *self, PyObject *const *args, Py_ssize_t given
 
 /* difference(is_float, n, threads, plus, minus, scale, out): out = scale (plus - minus). */
 static PyObject *difference(PyObject *self, PyObject *const *args, Py_ssize_t given) {
+    if (given != 7) return wrong();
     struct difference task = {PyLong_AsVoidPtr(args[3]), PyLong_AsVoidPtr(args[4]), PyFloat_AsDouble(args[5]),
                               PyLong_AsVoidPtr(args[6])};
     size_t n = PyLong_AsSize_t(args[1]);
@@ -216,6 +240,7 @@ static PyObject *difference(PyObject *self, PyObject *const *args, Py_ssize_t gi
 
 /* prefer_large_pages(address, bytes), before memory is first written: the system then clears it by megabytes, not by 4 KiB. */
 static PyObject *prefer_large_pages(PyObject *self, PyObject *const *args, Py_ssize_t given) {
+    if (given != 2) return wrong();
 #ifdef MADV_HUGEPAGE
     uintptr_t first = ((uintptr_t)PyLong_AsVoidPtr(args[0]) + 4095) / 4096 * 4096;
     uintptr_t last = (uintptr_t)PyLong_AsVoidPtr(args[0]) + PyLong_AsSize_t(args[1]);
@@ -232,5 +257,6 @@ static PyModuleDef module = {PyModuleDef_HEAD_INIT, .m_name = "_native", .m_meth
 
 PyMODINIT_FUNC PyInit__native(void) {
     find_threads();
+    pthread_atfork(NULL, NULL, do_without_threads);
     return PyModuleDef_Init(&module);
 }

@@ -91,16 +91,17 @@ INLINE void NAME(meet_all)(const real *const *rows, size_t r, const real *const 
 /* The products of some columns: V A' of the first `count` vectors, then V V' of all where it is asked for. */
 CLONES static void NAME(products)(const struct products *task, size_t first, size_t last, double *out) {
     const real *const *rows = (const real *const *)task->rows;
-    real made[MOST_VECTORS][STRIP] __attribute__((aligned(64)));
+    real made[MOST_DIFFERENCES][STRIP] __attribute__((aligned(64)));
     const real *V[MOST_VECTORS];
     for (size_t at = first; at < last; at += STRIP) {
         size_t n = last - at < STRIP ? last - at : STRIP;
-        for (size_t v = 0; v < task->vectors; v++) {
+        for (size_t v = 0, differences = 0; v < task->vectors; v++) {
             const real *plus = (const real *)task->plus[v] + at, *minus = (const real *)task->minus[v];
             V[v] = plus;
             if (minus != NULL) {
-                for (size_t j = 0; j < n; j++) made[v][j] = plus[j] - minus[at + j];
-                V[v] = made[v];
+                real *difference = made[differences++];
+                for (size_t j = 0; j < n; j++) difference[j] = plus[j] - minus[at + j];
+                V[v] = difference;
             }
         }
         NAME(meet_all)(rows, task->r, V, task->count, n, at, out);
