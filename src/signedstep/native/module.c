@@ -234,7 +234,7 @@ static PyObject *difference(PyObject *self, PyObject *const *args, Py_ssize_t gi
     size_t n = PyLong_AsSize_t(args[1]);
     struct pass pass = {run_difference, &task, NULL, 0, n, segments(n), PyLong_AsLong(args[0])};
     if (PyErr_Occurred()) return NULL;
-    run(&pass, 3, PyLong_AsLong(args[2]));
+    run(&pass, 3, PyLong_AsLong(args[2])); /* two vectors are read, one is written */
     Py_RETURN_NONE;
 }
 
