@@ -8,7 +8,7 @@ import pytest
 SOURCE = Path(__file__).parent.parent / "src" / "signedstep"
 LAYERS = [
     {"status", "native", "checks"},
-    {"sums"},
+    {"sums", "room"},
     {"space"},
     {"history", "spectrum", "secular", "steihaug", "kronecker", "interpolate", "noise"},
     {"trials"},

@@ -21,6 +21,7 @@ from signedstep.history import History
 from signedstep.methods import build, full_name
 from signedstep.module import ModuleLoss
 from signedstep.residuals import LeastSquares
+from signedstep.room import Room
 from signedstep.sources import Derivatives, Source, objective_of, second_cost
 from signedstep.space import Space
 from signedstep.status import Status
@@ -119,8 +120,8 @@ def minimize(
     if callback is not None and not callable(callback):
         raise TypeError(f"callback must be callable, got {callback!r}")
 
-    start, front = _start(x0)
     space = Space()
+    start, front = _start(x0, space.room)
     parts = build(method, start, space, _pick(options, _SHAPE_OPTIONS))
     _warn_of_no_effect(options, parts.name)
     objective = objective_of(fun, Derivatives(jac, hess, hessp), args, start, front.shape, parts.name, tensors)
@@ -174,15 +175,15 @@ def method(name: str) -> Callable[..., Result]:
 class _Front:
     """Hands flat vectors back in the type and shape of x0."""
 
-    def __init__(self, shape: tuple[int, ...], torch_front: bool):
-        self.shape, self.torch = shape, torch_front
+    def __init__(self, shape: tuple[int, ...], torch_front: bool, room: Room):
+        self.shape, self.torch, self.room = shape, torch_front, room
 
     def give(self, v: Tensor) -> Any:
-        v = v.clone().reshape(self.shape)
+        v = self.room.copy(v).reshape(self.shape)
         return v if self.torch else v.numpy()
 
 
-def _start(x0: Any) -> tuple[Tensor, _Front]:
+def _start(x0: Any, room: Room) -> tuple[Tensor, _Front]:
     """x0 as a flat floating-point vector of our own."""
     is_torch = isinstance(x0, Tensor)
     try:
@@ -195,7 +196,7 @@ def _start(x0: Any) -> tuple[Tensor, _Front]:
         raise TypeError(f"x0 must hold float32, float64 or integers, got {x.dtype}")
     if not torch.isfinite(x).all():
         raise ValueError("x0 must be finite, got NaN or infinity in it")
-    return x.reshape(-1).clone(), _Front(tuple(x.shape), is_torch)
+    return x.reshape(-1).clone(), _Front(tuple(x.shape), is_torch, room)
 
 
 def _native(array: np.ndarray) -> np.ndarray:

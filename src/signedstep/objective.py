@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from signedstep.kronecker import Known
-from signedstep.native import copied
+from signedstep.room import Room
 
 
 class Point(NamedTuple):
@@ -82,6 +82,7 @@ class TorchObjective:
     ):
         self.fun, self.jac, self.args, self.shape, self.hess, self.hessp = fun, jac, args, shape, hess, hessp
         self.evals = self.gradients = self.hessians = 0
+        self._room = Room()
 
     @property
     def second_cost(self) -> int:
@@ -115,7 +116,7 @@ class TorchObjective:
             g = torch.as_tensor(g, dtype=x.dtype, device=x.device)
         if g.shape != self.shape:
             check_shape(g.shape, self.shape)
-        g = copied(g.detach())
+        g = self._room.copy(g.detach())
         return g if g.ndim == 1 else g.reshape(-1)
 
     @torch.enable_grad()
@@ -159,7 +160,7 @@ class TorchObjective:
         return product
 
     def _shaped(self, x: Tensor) -> Tensor:
-        x = copied(x)  # functions may write into their argument
+        x = self._room.copy(x)  # functions may write into their argument
         return x if len(self.shape) == 1 else x.view(self.shape)
 
 

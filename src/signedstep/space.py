@@ -13,7 +13,8 @@ import torch
 from torch import Tensor
 
 from signedstep import sums
-from signedstep.native import Difference, room_for
+from signedstep.native import Difference
+from signedstep.room import Room
 
 Group = tuple[Tensor, Sequence[Tensor]]
 """A vector, and those that it is to be multiplied with."""
@@ -28,6 +29,7 @@ class Space:
     """Whether vectors are whole here; if not, models that need a matrix of n x n numbers cannot be."""
 
     def __init__(self) -> None:
+        self.room = Room()
         self._squares: list[tuple[Callable[[], Tensor | None], float]] = []
 
     def inner(self, A: Tensor, B: Sequence[Tensor]) -> np.ndarray:
@@ -86,7 +88,7 @@ class Space:
 
     def combine(self, c: np.ndarray, A: Tensor, scale: float, v: Tensor) -> Tensor:
         """The vector c[0] A[0] + ... + c[r-1] A[r-1] + scale v."""
-        return sums.combination(c, A, scale, v)
+        return sums.combination(c, A, scale, v, out=self.room.like(v))
 
     def write_difference(self, plus: Tensor, minus: Tensor, scale: float, out: Tensor) -> None:
         """Make scale (plus - minus) where it is to stay."""
@@ -94,7 +96,7 @@ class Space:
 
     def moved(self, x: Tensor, p: Tensor, t: float) -> Tensor:
         """The point x + t p."""
-        return torch.add(x, p, alpha=sums.held(t, p.dtype), out=room_for(x))
+        return torch.add(x, p, alpha=sums.held(t, p.dtype), out=self.room.like(x))
 
     def dimension(self, v: Tensor) -> int:
         """The n of the space that v is in, of which a distributed space keeps a part here."""

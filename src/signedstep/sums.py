@@ -69,18 +69,18 @@ def products(A: Tensor, B: Sequence[Tensor]) -> np.ndarray:
     return found.T
 
 
-def combination(c: np.ndarray, A: Tensor, scale: float, v: Tensor) -> Tensor:
-    """The vector c[0] A[0] + ... + c[r-1] A[r-1] + scale v."""
+def combination(c: np.ndarray, A: Tensor, scale: float, v: Tensor, out: Tensor | None = None) -> Tensor:
+    """The vector c[0] A[0] + ... + c[r-1] A[r-1] + scale v, in `out` if that is given."""
     scale = held(scale, A.dtype)
-    out = native.combination(c, A, scale, v)
-    if out is not None:
-        return out
+    found = native.combination(c, A, scale, v, out)
+    if found is not None:
+        return found
     weights = torch.from_numpy(c.astype(_NUMPY[A.dtype]) if A.dtype in _NUMPY else c).to(A)
     n = A.shape[1]
     if n <= _LONG:
-        return torch.addmv(v, A.T, weights, beta=scale)
+        return torch.addmv(v, A.T, weights, beta=scale, out=out)
     whole, count = _split(n)
-    out = torch.mul(v, scale)
+    out = torch.mul(v, scale, out=out)
     out[:whole].view(count, 1, -1).baddbmm_(weights.expand(count, 1, -1), _blocks(A, whole, count))
     if whole < n:
         out[whole:].addmv_(A[:, whole:].T, weights)

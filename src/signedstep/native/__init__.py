@@ -19,10 +19,6 @@ MOST_VECTORS, MOST_DIFFERENCES = 4, 2
 """How many vectors one pass takes, and how many of them may have to be made."""
 _BYTES = {torch.float32: 4, torch.float64: 8}
 
-_LARGE = 2**21
-"""Bytes of a large page. New vectors from this size on ask for such pages: being given memory by 4 KiB takes longer
-than filling it."""
-
 Difference = tuple[Tensor, Tensor | None]
 """A vector as the difference of two, which is not made; or just the first."""
 
@@ -53,15 +49,15 @@ def grams(A: Tensor, V: Sequence[Difference], count: int) -> tuple[np.ndarray, n
     return sums[: count * r].reshape(count, r), sums[count * r :].reshape(len(V), len(V))
 
 
-def combination(c: np.ndarray, A: Tensor, scale: float, v: Tensor) -> Tensor | None:
-    """The vector c[0] A[0] + ... + c[r-1] A[r-1] + scale v."""
+def combination(c: np.ndarray, A: Tensor, scale: float, v: Tensor, out: Tensor | None = None) -> Tensor | None:
+    """The vector c[0] A[0] + ... + c[r-1] A[r-1] + scale v, in `out` if that is given."""
     r, n = A.shape
     if _native is None or not (_readable(A.dtype, A.numel(), (A,)) and _readable(A.dtype, n, (v,))):
         return None
     if c.shape != (r,) or c.dtype != np.float64 or not c.flags.c_contiguous:
         return None
-    room = room_for(v)
-    out = torch.empty_like(v) if room is None else room
+    if out is None:
+        out = torch.empty_like(v)
     _native.combine(*_kind(v), A.data_ptr(), n * _BYTES[A.dtype], r, c, scale, v.data_ptr(), out.data_ptr())
     return out
 
@@ -74,20 +70,11 @@ def scaled_difference(plus: Tensor, minus: Tensor, scale: float, out: Tensor) ->
     return out
 
 
-def room_for(v: Tensor) -> Tensor | None:
-    """Memory for a vector like v in large pages, for the `out` of torch's functions; None where it would not matter."""
-    size = v.numel() * v.element_size()
-    if size < _LARGE or _native is None or not v.is_cpu:
-        return None
-    room = torch.empty_like(v, memory_format=torch.contiguous_format)
-    _native.prefer_large_pages(room.data_ptr(), size)
-    return room
-
-
-def copied(v: Tensor) -> Tensor:
-    """A copy of a vector."""
-    room = room_for(v)
-    return v.clone() if room is None else room.copy_(v)
+def prefer_large_pages(new: Tensor) -> Tensor:
+    """Memory that nobody has written into yet, now with the wish for large pages."""
+    if _native is not None:
+        _native.prefer_large_pages(new.data_ptr(), new.numel() * new.element_size())
+    return new
 
 
 def _readable(dtype: torch.dtype, n: int, vectors: Sequence[Tensor]) -> bool:
