@@ -37,6 +37,13 @@ def test_a_ratio_counts_as_no_more_than_twentyfold_in_the_mean():
     assert duel(found, "peer", "ours", 200).typical == pytest.approx(math.exp(3))
 
 
+def test_lower_by_any_amount_is_counted_beside_ties():
+    found = results([at("ours", 0.5, 1e-14), at("peer", 0.5, 1e-12)])
+    after = duel(found, "ours", "peer", 200)
+    assert (after.counts, after.below) == ((0, 1, 0), 1)
+    assert duel(found, "peer", "ours", 200).below == duel(found, "ours", "peer", 50).below == 0
+
+
 def test_medians_over_seeds_decide_problems_and_pairs_decide_runs():
     found = results(
         [at("ours", 0.5, f, seed=seed) for seed, f in enumerate((0.1, 0.2, 0.9))]
@@ -94,9 +101,9 @@ def test_tables_say_who_won_who_crashed_and_who_was_not_tried():
     (row,) = wins.rows
     cells = dict(zip(wins.head, row, strict=True))
     assert cells["peer"] == "torch L-BFGS"
-    assert cells["lower at 50"] == "100% [100, 100] 1-0-0"
-    assert cells["lower at 200"] == "0% [0, 0] 0-0-1"
-    assert cells["lower at 1000"] == "50% [50, 50] 0-1-0"
+    assert cells["lower at 50"] == "100% [100, 100] 1-0-0 (1)"
+    assert cells["lower at 200"] == "0% [0, 0] 0-0-1 (0)"
+    assert cells["lower at 1000"] == "50% [50, 50] 0-1-0 (0)"
     assert cells["loss ratio"] == "0.50/1.25/1.00"
     assert cells["worst at 200"] == "1.25 networks/a"
     assert cells["to match 200"] == "500%"

@@ -61,18 +61,18 @@ def _wins(found: Results, first: str, title: str) -> Grid:
         *("loss ratio", f"worst at {at}", f"to match {at}"),
     ]
     note = (
-        "Lower: share of problems whose median loss over the starts is lower, and how many are won, tied, lost; runs: "
-        "share of runs; with 95% bootstrap intervals over problems, a tie is half. "
-        f"Loss ratio: over the peer's at {', '.join(map(str, counts))}, geometric mean over problems, each counted "
-        f"between 1/20 and 20. Worst: the largest ratio of losses among problems lost at {at}. To "
-        f"match: evaluations to reach the peer's loss at {at} relative to the peer's own, median."
+        "Lower: share of problems whose median loss over the starts is lower, and how many are won, tied, lost (in "
+        "brackets: lower by any amount, ties included); runs: share of runs; with 95% bootstrap intervals over "
+        f"problems, a tie is half. Loss ratio: over the peer's at {', '.join(map(str, counts))}, geometric mean over "
+        f"problems, each counted between 1/20 and 20. Worst: the largest ratio of losses among problems lost at {at}. "
+        f"To match: evaluations to reach the peer's loss at {at} relative to the peer's own, median."
     )
     return Grid(title, head, rows, note)
 
 
 def _won(found: Duel) -> str:
     won, tied, lost = found.counts
-    return f"{percent(found.rate, found.interval)} {won}-{tied}-{lost}" if found.medians else ""
+    return f"{percent(found.rate, found.interval)} {won}-{tied}-{lost} ({found.below})" if found.medians else ""
 
 
 def _runs_won(found: Duel) -> str:

@@ -32,6 +32,8 @@ class Duel:
     """By problem: the same for every pair of runs with one seed."""
     ratios: dict[str, float]
     """By problem: the median loss of the first over that of the second, both plus `NOTHING` of the start's."""
+    below: int
+    """Problems whose median is lower by any amount, also where both are next to nothing and the duel is a tie."""
 
     @property
     def rate(self) -> float:
@@ -74,7 +76,7 @@ class Duel:
 
 def duel(found: Results, first: str, second: str, evals: int) -> Duel:
     """The duel of two solvers."""
-    medians, runs, ratios = {}, {}, {}
+    medians, runs, ratios, below = {}, {}, {}, 0
     for problem, by_solver in found.outcomes.items():
         if first not in by_solver or second not in by_solver:
             continue
@@ -85,7 +87,8 @@ def duel(found: Results, first: str, second: str, evals: int) -> Duel:
         medians[problem] = result(*middle, nothing)
         runs[problem] = [result(a[seed], b[seed], nothing) for seed in seeds]
         ratios[problem] = _ratio(*middle, nothing)
-    return Duel(first, second, evals, medians, runs, ratios)
+        below += middle[0] < middle[1]
+    return Duel(first, second, evals, medians, runs, ratios, below)
 
 
 def result(a: float, b: float, nothing: float) -> float:
