@@ -129,12 +129,12 @@ INLINE void NAME(add)(const real *const *rows, size_t R, const real *const *next
         for (size_t u = 0; u < R; u++) out[j] += (real)c[u] * rows[u][j];
 }
 
-/* Some columns of c[0] A[0] + ... + scale v. The last strips come first: after a product they are still in the cache. */
+/* Some columns of c[0] A[0] + ... + scale v. */
 CLONES static void NAME(combine)(const struct combination *task, size_t first, size_t last) {
     const real *const *rows = (const real *const *)task->rows;
     const real *group[4], *next[4];
     size_t r = task->r;
-    for (size_t at = first + (last - first - 1) / STRIP * STRIP;; at -= STRIP) {
+    for (size_t at = first; at < last; at += STRIP) {
         size_t n = last - at < STRIP ? last - at : STRIP;
         const real *v = (const real *)task->v + at;
         real *out = (real *)task->out + at, scale = (real)task->scale;
@@ -143,13 +143,12 @@ CLONES static void NAME(combine)(const struct combination *task, size_t first, s
             size_t R = r - i >= 4 ? 4 : 1;
             for (size_t u = 0; u < R; u++) {
                 group[u] = rows[i + u] + at;
-                next[u] = i + R + u < r ? rows[i + R + u] + at : at > first ? rows[u % r] + (at - STRIP) : group[u];
+                next[u] = i + R + u < r ? rows[i + R + u] + at : rows[u % r] + at + n;
             }
             if (R == 4) NAME(add)(group, 4, next, task->c + i, n, out);
             if (R == 1) NAME(add)(group, 1, next, task->c + i, n, out);
             i += R;
         }
-        if (at == first) return;
     }
 }
 
