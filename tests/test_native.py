@@ -87,6 +87,7 @@ def test_what_it_cannot_read_is_left_to_torch(strange):
     assert native.grams(A, [(v, strange)], 1) is None
     assert native.grams(A, [(strange, None)], 1) is None
     assert native.combination(np.ones(2), A, 1.0, strange) is None
+    assert native.combination(np.ones(2), A, 1.0, v, out=strange) is None
     assert native.scaled_difference(v, strange, 1.0, A[0]) is None
     assert native.grams(torch.ones(8, 2).T, [(v, None)], 1) is None
     assert native.dots(v, [v] * (native.MOST_VECTORS + 1)) is None

@@ -52,7 +52,8 @@ def grams(A: Tensor, V: Sequence[Difference], count: int) -> tuple[np.ndarray, n
 def combination(c: np.ndarray, A: Tensor, scale: float, v: Tensor, out: Tensor | None = None) -> Tensor | None:
     """The vector c[0] A[0] + ... + c[r-1] A[r-1] + scale v, in `out` if that is given."""
     r, n = A.shape
-    if _native is None or not (_readable(A.dtype, A.numel(), (A,)) and _readable(A.dtype, n, (v,))):
+    vectors = (v,) if out is None else (v, out)
+    if _native is None or not (_readable(A.dtype, A.numel(), (A,)) and _readable(A.dtype, n, vectors)):
         return None
     if c.shape != (r,) or c.dtype != np.float64 or not c.flags.c_contiguous:
         return None
