@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from conftest import convex, evaluated, indefinite, path
-from signedstep.curvature import BFGS, LBFGS, LSR1, SR1, SSBFGS, Curvature, Gamma, Identity, SSBroyden
+from signedstep.curvature import BFGS, LBFGS, LSR1, SR1, SSBFGS, Curvature, Gamma, Identity, Mix, Mixing, SSBroyden
 from signedstep.curvature.base import refusal_threshold
 from signedstep.curvature.compact import diagonalise, invert
 from signedstep.objective import Point
@@ -379,3 +379,21 @@ def test_the_spectrum_of_lbfgs_where_gamma_is_far_too_large(scale):
     exact = torch.linalg.eigvalsh(textbook("bfgs", differences(points), 1.0)).numpy()
     assert (w > 0).all()
     np.testing.assert_allclose(w[:8], exact[:8], rtol=1e-3)
+
+
+@pytest.mark.parametrize(
+    "make", [lambda: LBFGS(8, Gamma("yy/sy"), Space()), lambda: Mix(8, Mixing(), Space())], ids=["lbfgs", "mix"]
+)
+def test_the_spectrum_of_a_definite_model_is_positive_whatever_rounding_does(make):
+    """Steps along a flat valley with steep walls: the least eigenvalues are below the rounding of the others."""
+    n, rng = 3, torch.Generator().manual_seed(0)
+    d = torch.logspace(-14, 0, n, dtype=torch.float64)
+    for _ in range(200):
+        along = torch.randn(n, dtype=torch.float64, generator=rng) * (d < 1)
+        aside = 1e-6 * torch.randn(9, n, dtype=torch.float64, generator=rng)
+        points = [Point(k * along + x, 0.0, d * (k * along + x)) for k, x in enumerate(aside)]
+        model = make()
+        model.start(None, points[0])
+        verdicts = [model.update(old, new) for old, new in pairwise(points)]
+        assert any(verdicts)
+        assert (model.spectrum(points[-1].g).w > 0).all()

@@ -17,7 +17,7 @@ from signedstep.globalization import Scale
 from signedstep.methods import build
 from signedstep.objective import Point
 from signedstep.plane import dogleg, subspace
-from signedstep.region import Cubic, Region, TrustRegion
+from signedstep.region import Cubic, Region, Trial, TrustRegion
 from signedstep.space import Space
 from signedstep.spectrum import Spectrum
 from signedstep.status import Status
@@ -299,3 +299,23 @@ def test_a_tiny_learning_rate_takes_tiny_steps_at_any_time(method):
     before = x.detach().clone()
     optimizer.step(closure)
     assert 0 < float((x.detach() - before).norm()) < 1e-4
+
+
+def cliff(x: Tensor) -> Tensor:
+    """A fit of exponents: from 0 the gradient's step of length 1 ends at 1e50, its minimum is a hundredth as far."""
+    return ((torch.exp(60 * x) - torch.arange(2, 6, dtype=x.dtype)) ** 2).sum()
+
+
+@pytest.mark.parametrize("region", [*REGIONS, "steihaug"])
+@pytest.mark.parametrize("curvature", ["bfgs", "sr1", "lbfgs", "lsr1", "mix", "ssbfgs"])
+def test_a_model_does_not_learn_from_trials_that_are_far_off(curvature, region):
+    """What it learned of a cliff made its next steps too short to be seen, and the run "stalled" where it began."""
+    result = signedstep.minimize(cliff, torch.zeros(4, dtype=torch.float64), method=f"{curvature}/{region}")
+    assert result.success, result.message
+    assert result.fun < 1e-10
+
+
+def test_only_a_rise_of_the_size_of_the_prediction_teaches():
+    assert Trial(1, -1, predicted=1, seen=-99).teaches
+    assert not Trial(1, -1, predicted=1, seen=-101).teaches
+    assert not Trial(1, -1, predicted=1).teaches, "f was not finite"

@@ -31,6 +31,11 @@ _FAR = 1e10
 """A length from which a step that still ends at its bound counts as the longest; the first blind one has length 1."""
 
 
+_LESSON = 100.0
+"""A refused trial that rises by more than so many times the fall that was predicted lies where no parabola reaches:
+the curvature it shows would make the next steps too short to be seen."""
+
+
 class Trial(NamedTuple):
     """A trial step: its length, the slope g.p at its start, the fall of f that was predicted and the one seen.
 
@@ -58,6 +63,11 @@ class Trial(NamedTuple):
         if math.isnan(self.seen):
             return Status.WALL
         return Status.STALLED if self.drowned else Status.NO_LOWER_POINT
+
+    @property
+    def teaches(self) -> bool:
+        """Whether a model can learn from it, though it was refused."""
+        return self.seen >= -_LESSON * self.predicted
 
     def parabola(self) -> float:
         """The part of a refused step at which a parabola through what is known has its minimum."""
@@ -122,8 +132,7 @@ class Region(Globalization):
         tried = Step(None, 0.0, -trial.slope / (size * length), 1, trial.status, scale, error)
         if trial.accepted:
             return tried._replace(point=point, alpha=self.share)
-        finite = not math.isnan(trial.seen)
-        return tried._replace(refused=point if finite else None, retry=trial.parabola() * length > visible)
+        return tried._replace(refused=point if trial.teaches else None, retry=trial.parabola() * length > visible)
 
     def _model(self, g: Tensor, B: Curvature) -> Spectrum:
         """The model's spectrum; that of a plain slope where it knows nothing yet, or has overflowed."""

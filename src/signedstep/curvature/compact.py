@@ -73,6 +73,11 @@ def _inverse(M: np.ndarray) -> tuple[np.ndarray, int]:
     return inverse.numpy(), int(info)
 
 
+def positive(eigen: Eigen, gamma: float) -> Eigen:
+    """Eigen of a positive definite matrix, the rest of which is gamma: what is less than rounding came out of it."""
+    return eigen._replace(w=np.maximum(eigen.w, _EPS * eigen.w.max(initial=gamma)))
+
+
 def diagonalise(gamma: float, PsiPsi: np.ndarray, M_inverse: np.ndarray, least: float = RANK) -> Eigen:
     """The eigenvalues of B other than gamma (Brust, Erway and Marcia's partial decomposition, from Gram matrices).
 

@@ -12,7 +12,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from signedstep.curvature.compact import RANK, Eigen, diagonalise, invert, pencil, solve_upper
+from signedstep.curvature.compact import RANK, Eigen, diagonalise, invert, pencil, positive, solve_upper
 from signedstep.curvature.memory import Limited
 from signedstep.curvature.pairs import Grams
 from signedstep.objective import Objective, Point
@@ -31,10 +31,6 @@ class CompactModel(Limited):
     @abstractmethod
     def compact(self) -> Compact:
         """The compact form of B; at least one pair has been learned."""
-
-    def diagonalised(self) -> tuple[Eigen, float]:
-        PsiPsi, M = self.compact()
-        return diagonalise(self.gamma, PsiPsi, invert(M)[0]), self.gamma
 
     def matrix(self) -> Tensor:
         B = self.gamma * np.eye(self.pairs.rows.shape[1])
@@ -71,6 +67,10 @@ class LBFGS(CompactModel):
         L, SY = np.tril(lower, -1), np.triu(upper) + np.tril(lower, -1)
         PsiPsi = np.block([[self.gamma * self.gamma * SS, self.gamma * SY], [self.gamma * SY.T, YY]])
         return Compact(PsiPsi, -np.block([[self.gamma * SS, L], [L.T, -D]]))
+
+    def diagonalised(self) -> tuple[Eigen, float]:
+        PsiPsi, M = self.compact()
+        return positive(diagonalise(self.gamma, PsiPsi, invert(M)[0]), self.gamma), self.gamma
 
     def onto(self, Sv: np.ndarray, Yv: np.ndarray) -> np.ndarray:
         return np.concatenate((self.gamma * Sv, Yv))

@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 
 from signedstep.checks import check_at_least_zero, check_flag, check_fraction, check_positive
-from signedstep.curvature.compact import Eigen, diagonalise
+from signedstep.curvature.compact import Eigen, diagonalise, positive
 from signedstep.curvature.experts import Flipped, Scaled
 from signedstep.curvature.gamma import Gamma
 from signedstep.curvature.memory import Limited
@@ -155,7 +155,7 @@ class Mix(Limited):
     def diagonalised(self) -> tuple[Eigen, float]:
         """H's eigenvalues, inverted: H = h I + Z K Z' has the compact form that B has in the other models."""
         h = float(self._h @ self.weights)
-        w, vectors = diagonalise(h, self.pairs.gram, self._K())
+        w, vectors = positive(diagonalise(h, self.pairs.gram, self._K()), h)
         return Eigen(1 / w, vectors), 1 / h
 
     def _K(self) -> np.ndarray:
