@@ -466,3 +466,13 @@ def test_subclasses_are_what_they_come_from():
     assert signedstep.minimize(Fit(stacked(decay)), torch.ones(2, dtype=torch.float64), method="gauss-newton").success
     with pytest.raises(TypeError, match="got a LeastSquares"):
         signedstep.minimize(Fit(stacked(decay)), torch.ones(2, dtype=torch.float64), method="kfac")
+
+
+def test_squares_of_integer_residuals_do_not_overflow():
+    fun = LeastSquares(lambda x: np.rint(1000 * x).astype(np.int32))
+    assert signedstep.minimize(fun, np.array([100.0, 100.0])).fun <= 1e10
+
+
+def test_residuals_that_do_not_depend_on_x_are_named():
+    with pytest.raises(TypeError, match="residuals must return a torch tensor that depends on x"):
+        signedstep.minimize(LeastSquares(lambda x: torch.ones(2)), torch.ones(2))

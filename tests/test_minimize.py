@@ -514,3 +514,36 @@ def test_options_without_effect_are_warned_of():
         signedstep.minimize(fun, torch.ones(2), options={"gamma": 7, "floor": 0.5, "c1": 0.1})
     with pytest.warns(OptimizeWarning, match="history_size has no effect on 'newton/trust'"):
         signedstep.minimize(fun, torch.ones(2), method="newton", options={"history_size": 5})
+
+
+@pytest.mark.parametrize("how", ["jac", "both", "tensor"])
+def test_the_gradient_of_one_unknown_may_be_a_number(how):
+    fun, jac = (lambda x: (x[0] - 3) ** 2), (lambda x: 2 * (x[0] - 3))
+    if how == "jac":
+        result = minimize(fun, [1.0], jac=jac)
+    elif how == "both":
+        result = minimize(lambda x: (fun(x), jac(x)), [1.0], jac=True)
+    else:
+        result = minimize(fun, torch.ones(1), jac=jac)
+    assert result.success
+    assert result.x == pytest.approx(3)
+    assert result.x.shape == (1,)
+
+
+def test_a_method_for_scipy_can_be_pickled_and_tells_its_name():
+    method = pickle.loads(pickle.dumps(signedstep.method("lsr1/flip")))
+    assert repr(method) == "signedstep.method('lsr1/flip')"
+    assert scipy.optimize.minimize(rosenbrock, START, jac=rosenbrock_gradient, method=method).success
+
+
+def test_a_wrong_tol_is_named_as_it_was_given():
+    with pytest.raises(ValueError, match="tol must be a number that is not negative, got -1"):
+        minimize(bowl, START, tol=-1)
+
+
+@pytest.mark.parametrize("wrap", [np.float32, lambda value: torch.tensor(value, dtype=torch.float32)], ids=["np", "t"])
+@pytest.mark.parametrize("jac", [None, "3-point"])
+def test_differences_are_as_long_as_the_precision_of_the_values_needs(wrap, jac):
+    """Forward differences of 1e-8 do not show in float32, and the gradient was 0 everywhere."""
+    result = minimize(lambda x: wrap(np.sum((np.asarray(x, np.float32) - 3) ** 2)), np.zeros(2), jac=jac)
+    assert np.allclose(result.x, 3, atol=1e-2)

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 import torch
 
-from signedstep import minimize, native
+from signedstep import LeastSquares, minimize, native
 from signedstep.space import Space
 
 built = pytest.mark.skipif(not native.available(), reason="the passes in C were not built: is there a C compiler?")
@@ -146,3 +146,18 @@ def test_without_a_compiler_torch_does_the_same(tmp_path):
     environment = {**os.environ, "PYTHONPATH": str(tmp_path)}
     ran = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=False)
     assert (ran.stdout, ran.returncode) == ("True\n", 0), ran.stderr
+
+
+@pytest.mark.parametrize("method", ["auto", "lbfgs", "newton-cg", "newton", "lsr1/trust"])
+@pytest.mark.parametrize("fun", [lambda x: x.sgn().sum(), lambda x: (x - 3).abs().mean()], ids=["sgn", "abs"])
+def test_zeros_that_autograd_has_not_made_are_not_read(fun, method, dtype):
+    """Their address is 0: reading them ended the process."""
+    options = {"maxiter": 30}
+    result = minimize(fun, torch.tensor([1.0, 2.5, -3.0], dtype=dtype), method=method, options=options)
+    assert result.fun <= fun(torch.tensor([1.0, 2.5, -3.0], dtype=dtype))
+    assert native.dots(torch.ones(3), [torch._efficientzerotensor(3)]) is None
+
+
+def test_products_of_residuals_that_do_not_bend():
+    result = minimize(LeastSquares(lambda x: 2 * x.sgn()), torch.ones(3), method="gauss-newton")
+    assert result.fun == 6

@@ -42,7 +42,7 @@ class NumpyObjective:
         else:
             exact = array.astype(np.float64)  # differences of float32 numbers have hardly a digit
             value = self._value(exact)
-            g = self._differences(exact, scalar(value))
+            g = self._differences(exact, scalar(value), precision(value))
         check_real(g)
         g = np.array(g.numpy(force=True) if isinstance(g, Tensor) else g, dtype=array.dtype)
         check_shape(g.shape, self.shape)
@@ -123,17 +123,30 @@ class NumpyObjective:
     def _shaped(self, x: np.ndarray) -> np.ndarray:
         return x.copy().reshape(self.shape)  # a copy: functions may write into their argument
 
-    def _differences(self, x: np.ndarray, f: float) -> np.ndarray:
-        """Forward ("2-point", the default) or central ("3-point") differences with steps relative to x."""
+    def _differences(self, x: np.ndarray, f: float, eps: float) -> np.ndarray:
+        """Forward ("2-point", the default) or central ("3-point") differences with steps relative to x.
+
+        They are so long that values of this precision show the difference.
+        """
 
         def value(z: np.ndarray) -> float:
             return f if np.array_equal(z, x) else scalar(self._value(z))
 
         central = self.jac == "3-point"
-        size = np.finfo(x.dtype).eps ** (1 / 3 if central else 1 / 2)
+        size = eps ** (1 / 3 if central else 1 / 2)
         steps = np.where(x < 0, -size, size) * np.maximum(1, np.abs(x))
         forward = np.asarray(approx_fprime(x, value, steps))
         return (forward + np.asarray(approx_fprime(x, value, -steps))) / 2 if central else forward
+
+
+def precision(value: Any) -> float:
+    """The relative rounding of what a function of float64 numbers returns, which may compute in less itself."""
+    if isinstance(value, Tensor):
+        eps = torch.finfo(value.dtype).eps if value.is_floating_point() else 0.0
+    else:
+        dtype = np.asarray(value).dtype
+        eps = float(np.finfo(dtype).eps) if dtype.kind == "f" else 0.0
+    return max(eps, float(np.finfo(np.float64).eps))
 
 
 def _multiplies(H: Any) -> bool:

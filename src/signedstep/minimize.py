@@ -4,7 +4,7 @@ import inspect
 import math
 import warnings
 from collections.abc import Callable, Mapping
-from dataclasses import fields
+from dataclasses import dataclass, fields
 from typing import Any
 
 import numpy as np
@@ -13,7 +13,7 @@ from scipy.optimize import OptimizeResult, OptimizeWarning
 from torch import Tensor
 
 from signedstep.catalogue import Settings
-from signedstep.checks import check_count
+from signedstep.checks import check_at_least_zero, check_count
 from signedstep.closure import ClosureObjective
 from signedstep.effects import shaping
 from signedstep.engine import Engine, Tolerances
@@ -111,6 +111,7 @@ def minimize(
         raise TypeError(f"options must be a dict, got {options!r}")
     options = dict(options or {})
     if tol is not None:
+        check_at_least_zero("tol", tol)
         options.setdefault("gtol", tol)
     _warn_unknown(options)
     args = args if isinstance(args, tuple) else (args,)
@@ -163,13 +164,22 @@ def minimize(
 def method(name: str) -> Callable[..., Result]:
     """A callable for `scipy.optimize.minimize(..., method=signedstep.method("lsr1/wolfe+-"))`."""
     full_name(name)  # complains now, not at the first use
+    return _Method(name)
 
-    def custom(fun, x0, **given):
+
+@dataclass(frozen=True)
+class _Method:
+    """A method as SciPy calls it; can be pickled, as pools of processes need it."""
+
+    name: str
+
+    def __call__(self, fun, x0, **given) -> Result:
         names = ("args", "jac", "hess", "hessp", "bounds", "constraints", "tol", "callback")
         ours = {key: given.pop(key) for key in names if key in given}
-        return minimize(fun, x0, method=name, options=given, **ours)
+        return minimize(fun, x0, method=self.name, options=given, **ours)
 
-    return custom
+    def __repr__(self) -> str:
+        return f"signedstep.method({self.name!r})"
 
 
 class _Front:

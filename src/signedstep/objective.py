@@ -104,7 +104,7 @@ class TorchObjective:
             if x._version != version:
                 raise ValueError("fun must not write into x, which autograd differentiates; let it work on a copy")
             (g,) = torch.autograd.grad(differentiable(value), leaf, allow_unused=True, materialize_grads=True)
-            return Point(x, f, g.reshape(-1))
+            return Point(x, f, made(g).reshape(-1))
         value = self.fun(self._shaped(x), *self.args)
         value, g = pair(value) if self.jac is True else (value, self.jac(self._shaped(x), *self.args))
         return Point(x, scalar(value), self._owned(g, x))
@@ -194,11 +194,17 @@ def differentiated(gradients: list[Tensor], leaves: list[Tensor], v: list[Tensor
         return [torch.zeros_like(leaf) for leaf in leaves]
     outputs, weights = zip(*curved, strict=True)
     found = torch.autograd.grad(outputs, leaves, weights, retain_graph=True, allow_unused=True, materialize_grads=True)
-    return list(found)
+    return [made(v) for v in found]
+
+
+def made(v: Tensor) -> Tensor:
+    """A vector of autograd's that is really there: the derivative of a sign, for one, is zeros without memory."""
+    return v.clone() if v._is_zerotensor() else v
 
 
 def check_shape(given: tuple[int, ...], wanted: tuple[int, ...], source: str = "the gradient") -> None:
-    if given != wanted and given != (math.prod(wanted),):
+    n = math.prod(wanted)
+    if given != wanted and given != (n,) and not math.prod(given) == n == 1:
         raise ValueError(f"{source} must have the shape {wanted} of x0, got {given}")
 
 

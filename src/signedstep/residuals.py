@@ -8,8 +8,8 @@ import torch
 from scipy.optimize import approx_fprime
 from torch import Tensor
 
-from signedstep.arrays import NumpyObjective
-from signedstep.objective import Point, Product, TorchObjective
+from signedstep.arrays import NumpyObjective, precision
+from signedstep.objective import Point, Product, TorchObjective, check_real, made
 
 
 class LeastSquares:
@@ -38,8 +38,14 @@ class TorchResiduals(TorchObjective):
     """Residuals that autograd can differentiate."""
 
     def __init__(self, residuals: Callable, args: tuple, shape: tuple[int, ...]):
-        super().__init__(lambda x, *more: 0.5 * residuals(x, *more).square().sum(), None, args, shape)
+        super().__init__(self._half_square, None, args, shape)
         self.residuals = residuals
+
+    def _half_square(self, x: Tensor, *args: Any) -> Tensor:
+        r = self.residuals(x, *args)
+        if not (isinstance(r, Tensor) and r.requires_grad):
+            raise TypeError(f"residuals must return a torch tensor that depends on x, got {type(r).__name__}")
+        return 0.5 * r.square().sum()
 
     def gauss_newton(self, at: Point) -> Product:
         """J'(J v): J' u is linear in u, so its derivative is J'; one more evaluation at the point."""
@@ -53,7 +59,7 @@ class TorchResiduals(TorchObjective):
         def product(v: Tensor) -> Tensor:
             self.hessians += 1
             (Jv,) = torch.autograd.grad(back, u, v.view(self.shape), retain_graph=True)
-            return torch.autograd.grad(r, leaf, Jv, retain_graph=True)[0].reshape(-1)
+            return made(torch.autograd.grad(r, leaf, Jv, retain_graph=True)[0]).reshape(-1)
 
         return product
 
@@ -89,7 +95,7 @@ class NumpyResiduals(NumpyObjective):
     def _both(self, x: np.ndarray, *args: Any) -> tuple[float, np.ndarray]:
         if self.jacobian is None:
             x = x.astype(np.float64)  # differences of float32 numbers have hardly a digit
-        r = np.asarray(self.residuals(self._shaped(x), *args)).reshape(-1)
+        r = _floats(self.residuals(self._shaped(x), *args))
         J = self._jacobian(x.reshape(-1), r)
         self._newest = (x.reshape(-1).copy(), J)
         return 0.5 * float(r @ r), np.asarray(J.T @ r).reshape(-1)
@@ -103,13 +109,13 @@ class NumpyResiduals(NumpyObjective):
         if self.jacobian is not None:
             J = self.jacobian(self._shaped(x), *self.args)
             return self._checked(J if hasattr(J, "tocsr") or hasattr(J, "rmatvec") else np.asarray(J), len(r))
-        steps = np.finfo(x.dtype).eps ** 0.5 * np.maximum(1, np.abs(x))
+        steps = precision(r) ** 0.5 * np.maximum(1, np.abs(x))
 
         def at(z: np.ndarray) -> np.ndarray:
             if np.array_equal(z, x):
                 return r
             self.evals += 1
-            return np.asarray(self.residuals(self._shaped(z), *self.args)).reshape(-1)
+            return _floats(self.residuals(self._shaped(z), *self.args))
 
         return np.asarray(approx_fprime(x, at, np.where(x < 0, -steps, steps))).reshape(len(r), len(x))
 
@@ -122,3 +128,10 @@ class NumpyResiduals(NumpyObjective):
         if isinstance(J, np.ndarray) and (J.shape == (count, *self.shape) or (1 in wanted and J.shape == (count * n,))):
             return J.reshape(wanted)
         raise ValueError(f"jac must return a Jacobian of the shape {wanted}, a row for each residual, got {J.shape}")
+
+
+def _floats(residuals: Any) -> np.ndarray:
+    """Residuals as a flat array of floats: squares of integers may overflow."""
+    check_real(residuals, "residuals")
+    r = np.asarray(residuals.numpy(force=True) if isinstance(residuals, Tensor) else residuals).reshape(-1)
+    return r if r.dtype.kind == "f" else r.astype(np.float64)

@@ -79,11 +79,16 @@ def prefer_large_pages(new: Tensor) -> Tensor:
 
 
 def _readable(dtype: torch.dtype, n: int, vectors: Sequence[Tensor]) -> bool:
-    """Whether these are n numbers each, one after the other in memory, in a precision that was compiled."""
+    """Whether these are n numbers each, one after the other in memory, in a precision that was compiled.
+
+    Zeros that autograd has not made yet have no memory.
+    """
     if dtype not in _BYTES:
         return False
     for v in vectors:  # half the time of `all`
         if v.dtype is not dtype or v.numel() != n or not (v.is_cpu and v.is_contiguous()) or v.is_neg():
+            return False
+        if v._is_zerotensor():
             return False
     return True
 
