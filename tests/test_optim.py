@@ -165,7 +165,9 @@ def test_a_closure_that_returns_no_number_is_an_error(returned, error):
 @pytest.mark.parametrize(
     ("options", "error", "words"),
     [
-        ({"speed": 3}, TypeError, "unknown options speed"),
+        ({"speed": 3}, TypeError, "unknown options speed; known are lr, method, max_iter"),
+        ({"maxiter": 3}, TypeError, "unknown options? maxiter.*did you mean max_iter"),
+        ({"weight_decay": 0.1}, TypeError, "weight decay is a term of the loss"),
         ({"lr": -1}, ValueError, "lr must be"),
         ({"lr": math.inf}, ValueError, "lr must be"),
         ({"lr": "fast"}, TypeError, "lr must be"),
@@ -189,9 +191,15 @@ def test_a_closure_that_returns_no_number_is_an_error(returned, error):
 def test_wrong_options_are_refused_at_once_by_name(options, error, words):
     with pytest.raises(error, match=words):
         signedstep.LSR1([leaf(1.0)], **options)
-    if not {"speed", "globalization"} & set(options):
+    if not {"speed", "globalization"} & set(options):  # to a group these are labels of the user's
         with pytest.raises(error, match=words):
             signedstep.LSR1([{"params": [leaf(1.0)], **options}])
+
+
+def test_labels_and_the_entries_of_schedulers_are_no_options_of_a_group():
+    group = {"params": [leaf(1.0)], "name": "first", "initial_lr": 1.0, "weight_decay": 0}
+    optimizer = signedstep.LSR1([group, {"params": [leaf(2.0)], "name": "second"}])
+    assert [group["name"] for group in optimizer.param_groups] == ["first", "second"]
 
 
 def test_any_method_by_name_and_none_but_those():

@@ -237,3 +237,18 @@ def test_what_ran_out_of_memory_is_let_go_before_the_next_trial():
     signedstep.LSR1([p], max_iter=3).step(closure)
     assert len(alive[-1]) == 2
     assert not any(map(any, alive))
+
+
+@every_class
+def test_a_closure_of_another_model_is_named_as_that(make):
+    net, other = model(), model(1)
+    optimizer = make(net.parameters())
+
+    def closure():
+        optimizer.zero_grad()
+        loss = fit(other)()
+        loss.backward()
+        return loss
+
+    with pytest.raises(RuntimeError, match="depends on none of the parameters"):
+        optimizer.step(closure)

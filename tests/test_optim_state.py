@@ -56,7 +56,8 @@ def seen(net, optimizer, steps):
     """Losses, counts and gradients of some steps: whatever could differ."""
     for _ in range(steps):
         loss = optimizer.step(Counted(fit(net), optimizer)).item()
-        yield loss, optimizer.n_evals, optimizer.status, *(p.grad.sum().item() for p in net.parameters())
+        grads = [p.grad.sum().item() for p in net.parameters() if p.grad is not None]
+        yield loss, optimizer.n_evals, optimizer.status, grads
 
 
 @every_kind
@@ -276,3 +277,54 @@ def test_a_checkpoint_of_pairs_that_are_no_use_in_another_precision_goes_on():
     again.load_state_dict(optimizer.state_dict())
     before = loss(q)().item()
     assert again.step(loss(q)) < before
+
+
+@pytest.mark.parametrize("change", ["unfreeze", "freeze", "group", "history_size", "c2"])
+@every_class
+def test_a_checkpoint_after_a_change_of_parameters_or_options_goes_on(make, change):
+    """The model starts again there; counters are kept, and who loads it does what the other does."""
+
+    def changed(net, optimizer):
+        if change == "group":
+            optimizer.add_param_group({"params": list(net[2].parameters())})
+        elif change in ("history_size", "c2"):
+            optimizer.param_groups[0][change] = {"history_size": 3, "c2": 0.5}[change]
+        else:
+            net[0].requires_grad_(change == "unfreeze")
+
+    net = model()
+    net[0].requires_grad_(change != "unfreeze")
+    optimizer = make(net[0].parameters() if change == "group" else net.parameters(), max_iter=6, c2=0.9)
+    list(seen(net, optimizer, 1))
+    done = optimizer.state_dict()["state"][0]["n_iter"]
+    changed(net, optimizer)
+    saved, other = on_disk(optimizer.state_dict()), copy.deepcopy(net)
+    assert saved["state"][0]["n_iter"] == done
+    groups = [{"params": list(part.parameters())} for part in (other[0], other[2])]
+    again = make(groups if change == "group" else other.parameters(), max_iter=6, c2=0.9)
+    again.load_state_dict(saved)
+    assert list(seen(other, again, 2)) == list(seen(net, optimizer, 2))
+    assert optimizer.state_dict()["state"][0]["n_iter"] > done
+
+
+@every_class
+def test_options_of_a_loaded_optimizer_may_be_changed(make):
+    net, optimizer = started(make, {}, max_iter=12)
+    list(seen(net, optimizer, 1))
+    again = make(net.parameters(), max_iter=12)
+    again.load_state_dict(optimizer.state_dict())
+    again.param_groups[0]["history_size"] = 5
+    (loss, *_), *_ = seen(net, again, 1)
+    assert loss <= optimizer.history.f[-1]
+    assert again.state_dict()["state"][0]["n_iter"] > optimizer.state_dict()["state"][0]["n_iter"]
+
+
+@every_class
+def test_tolerances_and_limits_are_read_at_each_step(make):
+    net, optimizer = started(make, {}, max_iter=3)
+    list(seen(net, optimizer, 1))
+    learned = optimizer.state_dict()["state"][0]["n_iter"]
+    optimizer.param_groups[0].update(tolerance_grad=1e3)
+    list(seen(net, optimizer, 1))
+    assert optimizer.status is signedstep.Status.GRADIENT
+    assert optimizer.state_dict()["state"][0]["n_iter"] == learned

@@ -157,9 +157,15 @@ class ClosureObjective:
     def _differentiate(self, loss: Any, f: float) -> None:
         """Call `backward` for a closure that has not; a loss that is not finite needs no gradient."""
         if isinstance(loss, Tensor) and loss.requires_grad:
-            loss.backward()
+            unrelated = "the loss depends on none of the parameters that the optimizer was given to train"
+            try:
+                loss.backward()
+            except RuntimeError as error:
+                if loss.grad_fn is not None and "second time" in str(error):  # it has been, for other parameters
+                    raise RuntimeError(unrelated) from error
+                raise
             if self.flat.params and math.isfinite(f) and not self.flat.has_grads():
-                raise RuntimeError("the loss depends on none of the parameters that the optimizer was given to train")
+                raise RuntimeError(unrelated)
         elif self.flat.params and math.isfinite(f):
             raise RuntimeError(
                 "the closure left no gradient: it must call backward() itself, or return a loss that autograd can "

@@ -1,8 +1,9 @@
 """The options of a parameter group: checked when they are given, not at the first step."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import fields
+from difflib import get_close_matches
 from typing import Any
 
 import torch
@@ -53,10 +54,28 @@ def check(options: Mapping[str, Any], space: Space | None = None) -> None:
         )
 
 
-def check_known(names: Mapping[str, Any]) -> None:
-    unknown = [name for name in names if name not in FURTHER]
+def check_known(given: Iterable[str], own: Iterable[str]) -> None:
+    """Complain about options of an optimizer that it does not know; `own` are its arguments."""
+    known = [*own, *FURTHER]
+    unknown = [name for name in given if name not in known]
     if unknown:
-        raise TypeError(f"unknown options {', '.join(unknown)}; known are {', '.join(FURTHER)}")
+        raise TypeError(f"unknown options {', '.join(unknown)}; known are {', '.join(known)}{_advice(unknown, known)}")
+
+
+def check_group(group: Mapping[str, Any], known: Iterable[str]) -> None:
+    """Complain about entries of a parameter group that look like options but would do nothing; others are labels."""
+    known = {*known, *FURTHER}
+    for name, value in group.items():
+        advice = "" if name in known or value == 0 else _advice([name], known)
+        if advice:
+            raise TypeError(f"a parameter group has the unknown option {name}{advice}")
+
+
+def _advice(unknown: Sequence[str], known: Iterable[str]) -> str:
+    if "weight_decay" in unknown:
+        return "; weight decay is a term of the loss, see docs/torch.md"
+    close = [match for name in unknown for match in get_close_matches(name, known, 1, 0.8)]
+    return f"; did you mean {', '.join(close)}?" if close else ""
 
 
 def settings(options: Mapping[str, Any]) -> dict[str, Any]:

@@ -11,7 +11,8 @@ from signedstep.distributed.parallel import Parallel
 from signedstep.engine import Engine
 from signedstep.flat import Flat
 from signedstep.history import History
-from signedstep.optim.snapshots import check_loadable, copied, mapped
+from signedstep.optim import options as group_options
+from signedstep.optim.snapshots import COUNTERS, check_loadable, copied, mapped, shapes
 from signedstep.status import Status
 
 
@@ -24,6 +25,8 @@ class Resumable(Optimizer):
     _parallel: Parallel | None = None  # of optimizers that were unpickled, too
     _method: str
     """The full name of the engine's method."""
+    _shape: dict[str, Any]
+    """The options that it was built with."""
 
     def state_dict(self) -> dict[str, Any]:
         """A snapshot: later steps do not change it. Load it, and training goes on bit for bit."""
@@ -69,6 +72,11 @@ class Resumable(Optimizer):
         return self.param_groups[0]
 
     @property
+    def _settings(self) -> dict[str, Any]:
+        """What shapes the method, besides its name."""
+        return group_options.settings(self._options)
+
+    @property
     def _first(self) -> torch.Tensor:
         """The parameter under which the state is kept, as `torch.optim.LBFGS` does."""
         return next(p for group in self.param_groups for p in group["params"])
@@ -83,7 +91,22 @@ class Resumable(Optimizer):
         self._flat: Flat | None = None
         self._history = History(math.nan, math.nan)
         self._status = Status.RUNNING
-        self._n_iter, self._n_evals = 0, self._saved.get("func_evals", 0)
+        self._n_evals = self._saved.get("func_evals", 0)
+
+    def _outdated(self, flat: Flat) -> bool:
+        """Whether the engine, or the state to make one from, is for other parameters or options than those now."""
+        saved = self._saved
+        if self._engine and self._flat:
+            return not flat.same(self._flat) or self._shape != self._settings
+        return "engine" in saved and (
+            shapes(flat.layout) != shapes(saved["layout"]) or saved["shape"] != self._settings
+        )
+
+    def _drop(self) -> None:
+        """Keep nothing but the counters."""
+        self._note()
+        counters = {name: self._saved[name] for name in COUNTERS if name in self._saved}
+        self._engine, self._flat, self.state[self._first] = None, None, counters
 
     def _note(self) -> None:
         """Keep the counters that users of `torch.optim.LBFGS` read from its state; the engine has all the rest."""
@@ -91,8 +114,10 @@ class Resumable(Optimizer):
             self.state[self._first] = {"n_iter": self._engine.k, "func_evals": self._n_evals}
 
     def _save(self) -> None:
+        if self._outdated(self.flat()):
+            self._drop()
         if self._engine and self._flat:
             self._note()
             layout = [[list(shape), dtype] for shape, dtype in self._flat.layout]
             engine = mapped(self._flat.saved, self._engine.state())
-            self.state[self._first].update(method=self._method, layout=layout, engine=engine)
+            self.state[self._first].update(method=self._method, layout=layout, shape=self._shape, engine=engine)

@@ -20,8 +20,11 @@ from signedstep.methods import build
 from signedstep.objective import Point
 from signedstep.optim import options as group_options
 from signedstep.optim.resumable import Resumable
-from signedstep.optim.snapshots import mapped, shapes
+from signedstep.optim.snapshots import mapped
 from signedstep.status import Status
+
+_SCHEDULED = ("initial_lr", "max_lr", "min_lr", "swa_lr", "base_momentum", "max_momentum")
+"""What torch's schedulers keep in parameter groups."""
 
 
 class SecondOrder(Resumable):
@@ -94,7 +97,6 @@ class SecondOrder(Resumable):
         parallel: Parallel | None = None,
         **options: Any,
     ):
-        group_options.check_known(options)
         if not isinstance(parallel, Parallel | None):
             raise TypeError(f"parallel must be a signedstep.distributed.Parallel, got {parallel!r}")
         check_count("max_iter", max_iter, least=1)
@@ -109,8 +111,9 @@ class SecondOrder(Resumable):
             "line_search_fn": line_search_fn,
             "maximize": maximize,
             "reuse": reuse,
-            **options,
         }
+        group_options.check_known(options, defaults)
+        defaults |= options
         group_options.check(defaults)
         super().__init__(params, defaults)
         if parallel is None and any(is_sharded(p) for group in self.param_groups for p in group["params"]):
@@ -185,7 +188,8 @@ class SecondOrder(Resumable):
     def add_param_group(self, param_group: dict[str, Any]) -> None:
         """Train more parameters from now on; the curvature model starts again, since its vectors get longer."""
         if self.param_groups:
-            shared = {name: v for name, v in self._options.items() if name not in ("params", "param_names")}
+            options = {*self.defaults, *group_options.FURTHER}  # other entries are labels
+            shared = {name: v for name, v in self._options.items() if name in options}
             for name, value in shared.items():
                 if name != "lr" and param_group.get(name, value) != value:
                     raise ValueError(
@@ -193,6 +197,8 @@ class SecondOrder(Resumable):
                         f"got {param_group[name]!r}"
                     )
             param_group = {**shared, **param_group}
+        if isinstance(param_group, dict):  # else torch complains
+            group_options.check_group(param_group, {*self.defaults, "params", "param_names", *_SCHEDULED})
         group_options.check({**self.defaults, **param_group})
         super().add_param_group(param_group)
 
@@ -203,16 +209,10 @@ class SecondOrder(Resumable):
         return ClosureObjective(flat, closure, maximize, self._count)
 
     def _layout(self) -> Flat:
-        """The parameters as they are now; a changed set of them makes the curvature model start again."""
+        """The parameters as they are now; other parameters or another method make the curvature model start again."""
         flat = self.flat()
-        if self._flat is None:  # loaded, or never stepped
-            changed = "layout" in self._saved and shapes(flat.layout) != shapes(self._saved["layout"])
-        else:
-            changed = not flat.same(self._flat)
-        if changed:
-            self._n_iter = self._saved.get("n_iter", 0)
-            self._engine = None
-            self.state.pop(self._first, None)
+        if self._outdated(flat):
+            self._drop()
         self._flat = flat
         return flat
 
@@ -227,10 +227,10 @@ class SecondOrder(Resumable):
             if math.isnan(self._history.f0):
                 self._history = History(objective.sign * at.f, engine.grad_norm)
             if saved is None:
-                engine.k = self._n_iter
+                engine.k = self._saved.get("n_iter", 0)
                 return engine, False
             engine.restore(saved)
-        engine.objective = objective
+        engine.objective, engine.tolerances = objective, self._tolerances
         kept = objective.flat.holds(engine.at.x)
         if kept and rate and self._options["reuse"] and engine.status is Status.RUNNING:
             engine.curvature.move(objective, engine.at)
@@ -257,11 +257,15 @@ class SecondOrder(Resumable):
 
     def _new_engine(self, objective: ClosureObjective, at: Point) -> Engine:
         options, space = self._options, objective.flat.space()
-        parts = build(options["method"], at.x, space, group_options.settings(options))
-        change = options["tolerance_change"]
-        tolerances = Tolerances(options["tolerance_grad"], change, change)
+        self._shape = shape = self._settings
+        parts = build(options["method"], at.x, space, shape)
         self._method = parts.name
-        return Engine(objective, at, parts.curvature, parts.globalization, space, tolerances, parts.on_failure)
+        return Engine(objective, at, parts.curvature, parts.globalization, space, self._tolerances, parts.on_failure)
+
+    @property
+    def _tolerances(self) -> Tolerances:
+        change = self._options["tolerance_change"]
+        return Tolerances(self._options["tolerance_grad"], change, change)
 
     def _count(self) -> None:
         self._n_evals += 1

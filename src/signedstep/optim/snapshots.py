@@ -9,16 +9,20 @@ from torch import Tensor
 from signedstep.flat import Flat
 from signedstep.methods import full_name
 
+COUNTERS = ("n_iter", "func_evals")
+"""What a state keeps of an engine that no longer fits the parameters or options: how far it has come."""
+
 
 def check_loadable(state_dict: Mapping[str, Any], flat: Flat, method: str, owner: str) -> None:
     """Refuse a state dict that does not fit parameters `flat` under `method`; `owner` names the optimizer."""
     if not {"param_groups", "state"} <= set(state_dict):
         raise ValueError(f"this is no state dict of an optimizer: its keys are {sorted(state_dict)}")
-    parts = (*state_dict["param_groups"], *state_dict["state"].values())
+    kept = [saved for saved in state_dict["state"].values() if not set(saved) <= set(COUNTERS)]
+    parts = (*state_dict["param_groups"], *kept)
     for part in parts:
         if "method" not in part:
             raise ValueError(f"this state dict is of another optimizer than {owner}: {sorted(part)}")
-    for saved in state_dict["state"].values():
+    for saved in kept:
         mine, given = shapes(flat.layout), shapes(saved["layout"])
         if mine != given:
             raise ValueError(f"this state dict is for parameters of shapes {given}, the optimizer's are {mine}")
