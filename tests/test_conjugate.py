@@ -276,3 +276,12 @@ def test_bad_gradients_start_it_again(bad):
         model.start(lambda _: here, here)
         assert not model.update(here, Point(-here.g, 0.0, here.g * bad))
         assert torch.equal(model.solve(here.g), here.g)
+
+
+def test_the_first_trial_after_a_cliff_is_not_beyond_what_a_search_can_mend():
+    """f falls by 1e86 in a step; a next one with that change in first order would be 1e70 times as long."""
+    with np.errstate(over="ignore"):
+        fun = lambda x: (float(np.cosh(x).sum()), np.sinh(x))  # noqa: E731
+        assert signedstep.minimize(fun, np.array([200.0, -3.0]), jac=True, method="cg").success
+    steep = lambda x: (((1e10 * x - 1) ** 2).sum(), 2e10 * (1e10 * x - 1))  # noqa: E731
+    assert signedstep.minimize(steep, np.ones(2), jac=True, method="cg").success

@@ -421,3 +421,27 @@ def test_walls_anywhere_do_not_crash(problem, method, bound):
     assert result.fun <= fun(x0)[0] + 1e-6 * abs(fun(x0)[0])
     assert result.x[0] >= min(bound, x0[0])
     assert result.success == bool(np.abs(result.jac).max() <= 1e-5)
+
+
+@pytest.mark.parametrize("method", [name for name in METHODS if name not in SHOWN_TO_FAIL])
+def test_a_gradient_with_the_wrong_sign_is_named_and_moves_nothing(method):
+    def wrong(x):
+        return 18 + bowl(x) + 0.1 * bowl(x) ** 2, -bowl_gradient(x) * (1 + 0.2 * bowl(x))
+
+    hess = {"hess": lambda x: np.eye(2)} if method.startswith("newton") else {}
+    result = minimize(wrong, np.zeros(2), jac=True, method=method, **hess)
+    assert result.status is Status.CONTRADICTION
+    assert not result.success
+    assert result.fun == wrong(np.zeros(2))[0]
+
+
+@pytest.mark.parametrize("method", SOME_METHODS)
+def test_what_rounding_leaves_of_a_sum_of_squares_is_no_contradiction(method):
+    """f is 1e-30 there, and may double in any direction."""
+    A = torch.randn(30, 6, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
+    b = torch.tanh(A @ torch.linspace(-1, 1, 6, dtype=torch.float64))
+    x0 = torch.full((6,), 0.3, dtype=torch.float64)
+    options = {"gtol": 0, "maxfun": 2000}
+    result = minimize(lambda x: (torch.tanh(A @ x) - b).square().sum(), x0, method=method, options=options)
+    assert result.status in (Status.STALLED, Status.GRADIENT, Status.MAXFUN)
+    assert result.fun < 1e-6

@@ -447,12 +447,40 @@ def test_slow_progress_is_not_a_stall(f_factor, g_factor):
     stall, f, g = _Stall(1.0, 1.0, 2.0**-52), 1.0, 1.0
     for _ in range(100):
         f, g = f * f_factor, g * g_factor
-        assert not stall.sees(f, g)
+        assert not stall.sees(f, g, 1.0)
 
 
 def test_no_progress_for_ten_iterations_is_a_stall():
     stall = _Stall(1.0, 1.0, 2.0**-52)
-    assert [stall.sees(1.0 - 1e-16, 0.95) for _ in range(10)] == [False] * 9 + [True]
+    assert [stall.sees(1.0 - 1e-16, 0.95, 1.0) for _ in range(10)] == [False] * 9 + [True]
+
+
+def test_steps_that_grow_are_no_stall():
+    """As where a region comes out of a narrow place: f will fall once they are long enough to be seen in it."""
+    stall = _Stall(1.0, 1.0, 2.0**-52)
+    assert not stall.sees(0.9, 1.0, 1e-13)
+    assert not any([stall.sees(0.9, 1.0, 1e-13 * 2.0**k) for k in range(1, 40)])  # noqa: C419
+    assert [stall.sees(0.9, 1.0, 0.05) for _ in range(10)] == [False] * 9 + [True]
+
+
+def test_a_stall_deserves_a_restart_unless_one_has_just_led_nowhere():
+    stall = _Stall(1.0, 1.0, 2.0**-52)
+    assert stall.deserves_a_restart()
+    assert not stall.deserves_a_restart()
+    stall.sees(0.9995, 1.0, 1.0)
+    assert not stall.deserves_a_restart()
+    stall.sees(0.99, 1.0, 1.0)
+    assert stall.deserves_a_restart()
+
+
+@pytest.mark.parametrize("method", ["bfgs", "sr1", "sr1/flip"])
+def test_a_model_that_has_gone_wrong_is_forgotten_before_a_run_ends_as_stalled(method):
+    """Far out in Rosenbrock's valley f falls by less than rounding until the model starts again."""
+    x0 = torch.tensor([-1e6, 1e6], dtype=torch.float64)
+    fun = lambda x: 100 * (x[1] - x[0] ** 2) ** 2 + (1 - x[0]) ** 2  # noqa: E731
+    assert signedstep.minimize(fun, x0, method=method, options={"maxiter": 5000}).success
+    result = signedstep.minimize(fun, x0, method=method, options={"maxiter": 5000, "on_failure": "stop"})
+    assert result.status is Status.STALLED, "the test shows nothing"
 
 
 @pytest.mark.parametrize("method", ["bfgs", "ssbfgs", "ssbroyden", "sr1/wolfe+-", "sr1/trust"])

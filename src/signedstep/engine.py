@@ -25,6 +25,8 @@ ON_FAILURE = ("restart", "stop")
 """What to do after a search that found nothing: start again from the identity, or stop."""
 _UNBOUNDED = 3
 """How many times in a row f falls up to the longest step, 1e10 times the first trial, before it counts as unbounded."""
+_CONTRADICTIONS = 5
+"""How many trials of one iteration may rise where the slope says that f falls before the gradient is not believed."""
 _SLACK = 1.01
 """More than rounding can add to a bound."""
 
@@ -66,6 +68,7 @@ class Engine:
         self._place(start)
         self._reach = self._length(start.x)  # |x| is at most this
         self._far = 1e6 * (1 + self._reach)  # 1 is the length of the first trial step
+        self._nothing = math.sqrt(torch.finfo(start.x.dtype).eps) * abs(start.f)
         curvature.start(objective, start)
 
     def _place(self, at: Point) -> None:
@@ -129,7 +132,7 @@ class Engine:
             learned = self.curvature.update(old, self.at)
             self.status = self._test(old, step, largest, far)
         elif step.evals < budget:
-            self.status = step.status
+            self.status = self._excused(step.status)
         return Record(
             self.k,
             self.at.f,
@@ -153,15 +156,21 @@ class Engine:
 
     def _asked(self, budget: float) -> Step:
         """What the globalization proposes; a refused trial costs its evaluation, but the model learns from it."""
-        scale, evals, error = self.scale, 0, None
+        scale, evals, error, contradictions = self.scale, 0, None, 0
         for _ in range(self.globalization.patience):
             step = self.globalization.step(self.objective, self.at, self.curvature, scale, budget - evals)
             scale, evals, error = step.scale, evals + step.evals, step.error or error
             if step.refused is not None:
                 self.curvature.learn_from_refused(self.at, step.refused)
-            if not step.retry or evals >= budget:
+            contradictions += step.status is Status.CONTRADICTION
+            if not step.retry or evals >= budget or contradictions == _CONTRADICTIONS:
                 break
         return step._replace(evals=evals, error=error)
+
+    def _excused(self, status: Status) -> Status:
+        """Why no step was found; what is left of a sum of squares that has nearly come to 0 is rounding."""
+        rounded = abs(self.at.f) <= self._nothing and status in (Status.CONTRADICTION, Status.NO_LOWER_POINT)
+        return Status.STALLED if rounded else status
 
     def _length(self, v: Tensor) -> float:
         return math.sqrt(self.space.square(v))
@@ -208,28 +217,50 @@ class Engine:
         self._longest = self._longest + 1 if lost else 0
         if self._longest >= _UNBOUNDED:
             return Status.UNBOUNDED
-        return Status.STALLED if self._stall.sees(self.at.f, self.grad_norm) else Status.RUNNING
+        if not self._stall.sees(self.at.f, self.grad_norm, self.scale.length):
+            return Status.RUNNING
+        if self.on_failure == "restart" and self.curvature.learned and self._stall.deserves_a_restart():
+            self.curvature.forget(self.objective, self.at)
+            return Status.RUNNING
+        return Status.STALLED
 
 
 class _Stall:
-    """Notices that neither f nor the gradient has fallen, beyond rounding, for some iterations."""
+    """Notices that neither f nor the gradient has fallen, beyond rounding, nor steps have grown, for some iterations.
+
+    Steps that grow come out of a narrow place: each is a multiple of the last, and f will follow.
+    """
 
     patience = 10
 
     def __init__(self, f: float, grad_norm: float, eps: float):
         self.f, self.grad_norm, self.rounding, self.idle = f, grad_norm, 8 * eps, 0
+        self.length = math.inf
+        self.restarted = (math.inf, math.inf)  # f and the gradient at the last restart
 
-    def sees(self, f: float, grad_norm: float) -> bool:
+    def sees(self, f: float, grad_norm: float, length: float) -> bool:
         lower = f < self.f - self.rounding * abs(self.f)
         flatter = grad_norm < 0.9 * self.grad_norm
         if lower or flatter:
             self.f, self.grad_norm, self.idle = min(self.f, f), min(self.grad_norm, grad_norm), 0
+            self.length = length
+        elif length > 1.5 * self.length:
+            self.length = length
         else:
             self.idle += 1
         return self.idle >= self.patience
 
+    def deserves_a_restart(self) -> bool:
+        """Whether a stall may be the model's fault: not if a restart has just led nowhere."""
+        f, grad_norm = self.restarted
+        if self.f > f - 1e-3 * abs(f) and self.grad_norm > 0.5 * grad_norm:
+            return False
+        self.restarted, self.idle = (self.f, self.grad_norm), 0
+        return True
+
     def state(self) -> list[float]:
-        return [self.f, self.grad_norm, self.idle]
+        return [self.f, self.grad_norm, self.idle, self.length, *self.restarted]
 
     def restore(self, state: Sequence[float]) -> None:
-        self.f, self.grad_norm, self.idle = state[0], state[1], int(state[2])
+        self.f, self.grad_norm, self.idle, self.length = state[0], state[1], int(state[2]), state[3]
+        self.restarted = (state[4], state[5])

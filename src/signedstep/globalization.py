@@ -26,6 +26,10 @@ NOT_FINITE = (np.linalg.LinAlgError, torch.linalg.LinAlgError)  # pyright: ignor
 """What NumPy and torch raise for matrices that have overflowed."""
 
 
+_REACH = 1e3
+"""How many times as long as the last step a first trial without a model may be: f may just have fallen off a cliff."""
+
+
 class Scale(NamedTuple):
     """What a step should know about the lengths of those before it."""
 
@@ -122,7 +126,7 @@ class AlongLine(Globalization):
         if way.natural:
             first = scale.share
         elif way.alike and scale.change < 0:
-            first = scale.change / -abs(way.slope)
+            first = min(scale.change / -abs(way.slope), _REACH * scale.length / way.length)
         else:
             first = (scale.length if scale.length > 0 else self._opening(g, size)) / way.length
         return min(max(self.boldness * first, sys.float_info.min), sys.float_info.max)

@@ -5,6 +5,10 @@ import math
 _STRAIGHT = 0.1
 """Slopes that differ by less than this part show f as a straight line; what f adds to it is noise."""
 
+_CLEAR = 3.0
+"""How many times what the slopes promise a deviation of f must be to count as noise. A gradient with the wrong sign
+deviates by twice the promise at every length of step; noise stays when the promise shrinks."""
+
 _FAR = 100.0
 """How many times the noise the slopes may promise; more would have shown in f, whatever the noise."""
 
@@ -18,7 +22,8 @@ class Noise:
 
     def __init__(self, f0: float, rounding: float):
         self.f0, self.level = f0, rounding * abs(f0)
-        self._most = math.sqrt(rounding) * abs(f0)
+        self.most = math.sqrt(rounding) * abs(f0)
+        """No noise is larger."""
 
     def change(self, f: float, start: float, end: float) -> tuple[float, bool]:
         """f - f0 after a step; if it drowns in noise, what the trapezoid rule says instead. Tells whether it did.
@@ -26,9 +31,14 @@ class Noise:
         `start` and `end` are the slopes at both ends of the step, times its length.
         """
         seen, by_slopes = f - self.f0, 0.5 * (start + end)
-        small = abs(seen) <= self._most and abs(by_slopes) <= _FAR * self._most
-        if small and abs(end - start) <= _STRAIGHT * abs(start):
-            self.level = max(self.level, min(2 * abs(seen - by_slopes), self._most))
+        small = abs(seen) <= self.most and abs(by_slopes) <= _FAR * self.most
+        deviation = abs(seen - by_slopes)
+        if small and abs(end - start) <= _STRAIGHT * abs(start) and deviation > _CLEAR * abs(by_slopes):
+            self.level = max(self.level, min(2 * deviation, self.most))
         if abs(seen) <= self.level and (abs(by_slopes) <= _FAR * self.level or self.f0 == 0):
             return by_slopes, True
         return seen, False
+
+    def contradicts(self, change: float, end: float) -> bool:
+        """Whether f rises, plainly, to where its slope still says that it falls."""
+        return change > self.most and end < 0

@@ -50,6 +50,8 @@ class Trial(NamedTuple):
     drowned: bool = False
     """The fall of f is below the noise, and was taken from the slopes."""
     accepted: bool = False
+    contradicted: bool = False
+    """f rises, plainly, to where its slope still says that it falls."""
 
     @property
     def ratio(self) -> float:
@@ -62,6 +64,8 @@ class Trial(NamedTuple):
             return Status.MAX_STEP if far else (Status.APPROXIMATE_RATIO if self.drowned else Status.RATIO)
         if math.isnan(self.seen):
             return Status.WALL
+        if self.contradicted:
+            return Status.CONTRADICTION
         return Status.STALLED if self.drowned else Status.NO_LOWER_POINT
 
     @property
@@ -170,11 +174,17 @@ class Region(Globalization):
         slope, square = end
         if not (math.isfinite(point.f) and math.isfinite(slope) and math.isfinite(square)):
             return trial
-        change, drowned = Noise(at.f, self.rounding).change(point.f, trial.slope, slope)
+        noise = Noise(at.f, self.rounding)
+        change, drowned = noise.change(point.f, trial.slope, slope)
         accepted = -change >= self.c1 * trial.predicted
         if accepted:
             self.space.remember(point.g, square)
-        return trial._replace(seen=-change, drowned=drowned, accepted=accepted)
+        return trial._replace(
+            seen=-change,
+            drowned=drowned,
+            accepted=accepted,
+            contradicted=noise.contradicts(change, slope),
+        )
 
 
 def exact(w: np.ndarray, c: np.ndarray, radius: float) -> np.ndarray:

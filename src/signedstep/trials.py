@@ -54,7 +54,8 @@ class Trials:
         self.lowest = Sample(0.0, f0, slope0)
         self.measured = f0
         self.evals = 0
-        self.drowned = self.blocked = False
+        self.drowned = self.blocked = self.contradicted = False
+        self._shortest = math.inf
         self.error: Exception | None = None
 
     def __call__(self, t: float) -> Sample:
@@ -74,6 +75,8 @@ class Trials:
             self.lowest = Sample(t, f, slope)
         change, drowned = self.noise.change(f, t * self.slope0, t * slope)
         self.drowned = self.drowned or drowned
+        if t < self._shortest and abs(change) > self.noise.most:  # longer steps may just have passed a hill
+            self._shortest, self.contradicted = t, self.noise.contradicts(change, slope)
         return Sample(t, change, slope)
 
     def accepted(self, now: Sample, c1: float, exact: Status, approximate: Status) -> Found:
@@ -86,5 +89,6 @@ class Trials:
         low = self.lowest
         if low.t == 0 and reason is not Status.NOT_DESCENT:
             reason = Status.STALLED if self.drowned else Status.NO_LOWER_POINT
+            reason = Status.CONTRADICTION if self.contradicted else reason
             reason = Status.WALL if self.blocked else reason
         return Found(low.t, low.f, low.slope, self.evals, reason, self.error)
