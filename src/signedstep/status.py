@@ -22,7 +22,7 @@ class Status(Enum):
     NARROW = "The search interval shrank to working precision before the conditions held."
     WALL = "The objective is not finite, or raises, beyond the lowest point found along the direction."
     NO_LOWER_POINT = "No lower point was found along the direction."
-    CONTRADICTION = "The objective rises where its gradient says that it falls: the gradient is wrong, or f is not smooth."
+    CONTRADICTION = "The objective rises where its gradient says that it falls: a wrong gradient, or f is not smooth."
 
     # The run converged.
     GRADIENT = "Converged: the largest entry of the gradient is at most gtol."
