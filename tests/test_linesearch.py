@@ -504,10 +504,10 @@ def test_a_constant_is_accepted_by_its_slopes_alone(search, level):
     assert (found.f, found.evals) == (level, 1)
 
 
-def test_a_constant_whose_slope_never_changes_stalls():
+def test_a_constant_whose_slope_never_changes_leads_nowhere():
     for search in (Wolfe(), Zoom()):
         found = search(lambda t: (5.0, -1.0), 5.0, -1.0, 1.0)
-        assert (found.t, found.f, found.status) == (0.0, 5.0, Status.STALLED)
+        assert (found.t, found.f, found.status) == (0.0, 5.0, Status.NO_LOWER_POINT)
 
 
 @pytest.mark.parametrize("slope0", [0.0, 1e-300, 2.0, math.inf, math.nan])
@@ -668,3 +668,17 @@ def test_the_searches_import_no_torch():
         names |= {node.module or "" for node in imports if isinstance(node, ast.ImportFrom)}
         own = {f"signedstep.{module}" for module in ("trials", "interpolate", "noise", "status")}
         assert names <= {"math", "enum", "typing", "dataclasses", "collections.abc", "traceback"} | own, name
+
+
+@pytest.mark.parametrize("search", [Wolfe(), Wolfe(curvature="weak"), Zoom()])
+def test_a_search_ends_soon_where_steps_are_too_short_to_be_seen(search):
+    """x is 1 to the last digit for t below 1e-2, and everything longer is a rise."""
+
+    def phi(t):
+        moved = (1 + 1e-14 * t) - 1
+        return 3.0 + 1e16 * moved * moved, 0.1 * moved * 1e16 - 1e-16
+
+    found = search(phi, *phi(0), 1.0)
+    assert found.t == 0
+    assert found.status is Status.STALLED
+    assert found.evals <= 16
