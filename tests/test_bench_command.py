@@ -62,7 +62,7 @@ def test_a_changed_budget_or_code_runs_again_and_one_missing_file_only_that(tmp_
     assert status(*words, "--budget", "20") == 0
     assert status(*words, "--budget", "25") == 0
     assert (
-        "8 runs, 0 of them done before, 8 of another budget, network or code are done again."
+        "8 runs, 0 of them done before, 8 of another version, budget, network or code are done again."
         in capsys.readouterr().out.partition("auto against")[2]
     )
     next(tmp_path.rglob("torch-lbfgs-seed1.json")).unlink()
@@ -74,7 +74,8 @@ def test_a_changed_budget_or_code_runs_again_and_one_missing_file_only_that(tmp_
     monkeypatch.setattr(execute, "fingerprint", lambda family, name: real(family, name) + "x" * (name == "auto"))
     assert status(*words, "--budget", "25") == 0
     assert (
-        "8 runs, 6 of them done before, 2 of another budget, network or code are done again." in capsys.readouterr().out
+        "8 runs, 6 of them done before, 2 of another version, budget, network or code are done again."
+        in capsys.readouterr().out
     ), "our code has changed, the peers' has not"
 
 

@@ -222,3 +222,79 @@ def waited(ranks: Ranks, timeout: float) -> list:
         time.sleep(0.05)
     ranks.processes[1].kill()
     return ranks.join()
+
+
+def _differs(rank, how):
+    """What the ranks say of a step before which something was different on rank 1."""
+    settings, parallel, start = {"max_iter": 3}, {}, torch.arange(1.0, 6.0, dtype=torch.float64)
+    changed = {
+        "method": {"globalization": "wolfe+-"},
+        "lr": {"lr": 0.5},
+        "history_size": {"history_size": 3},
+        "max_iter": {"max_iter": 2},
+    }
+    if rank == 1:
+        settings |= changed.get(how, {})
+        parallel = {"loss": {"loss": "sum"}, "shard": {"shard": True}}.get(how, {})
+        start = start.flip(0) if how == "order" else start
+    p, q = start.requires_grad_(), torch.ones(2, dtype=torch.float64, requires_grad=True)
+    optimizer = signedstep.LSR1([p, q], parallel=Parallel(**parallel), **settings)
+    said = []
+    for _ in range(2):
+        try:
+            said.append(float(optimizer.step(lambda: ((p - rank) ** 4).sum() + (q**2).sum())))
+        except ValueError as error:
+            said.append(str(error))
+        if rank == 1 and how == "between":
+            with torch.no_grad():
+                p.mul_(1.5)
+        if rank == 1 and how == "scheduler":
+            optimizer.param_groups[0]["lr"] = 0.25
+        if rank == 1 and how == "freeze":
+            q.requires_grad_(False)
+    return said
+
+
+@pytest.mark.parametrize(
+    ("how", "words"),
+    [
+        ("method", "rank 0 has method = 'lsr1'; rank 1 has method = 'lsr1/wolfe+-'"),
+        ("lr", "rank 0 has lr = 1.0; rank 1 has lr = 0.5"),
+        ("history_size", "rank 0 has history_size = None; rank 1 has history_size = 3"),
+        ("max_iter", "max_eval = 4, max_iter = 3; rank 1 has max_eval = 3, max_iter = 2"),
+        ("loss", "loss = 'mean'"),
+        ("shard", "shard = False"),
+        ("order", "parameters are not the same on all ranks"),
+        ("between", "parameters are not the same on all ranks"),
+        ("scheduler", "rank 0 has lr = 1.0; rank 1 has lr = 0.25"),
+        ("freeze", "rank 0 has Summed parameters"),
+    ],
+)
+def test_ranks_that_differ_are_told_before_they_part(how, words):
+    later = how in ("between", "scheduler", "freeze")
+    first, second = on_ranks(2, _differs, how)
+    assert first == second, "all ranks say the same"
+    assert words in first[1 if later else 0]
+    assert isinstance(first[0], float) == later
+
+
+def _fails_to_speak(rank):
+    class SilentError(Exception):
+        def __str__(self):
+            raise RuntimeError("no words")
+
+    p = torch.ones(3, dtype=torch.float64, requires_grad=True)
+
+    def closure():
+        if rank == 1:
+            raise SilentError
+        return (p**2).sum()
+
+    try:
+        signedstep.LSR1([p], parallel=Parallel()).step(closure)
+    except Exception as error:
+        return type(error).__name__, "" if rank == 1 else str(error)
+
+
+def test_an_exception_that_has_no_words_is_told_all_the_same():
+    assert on_ranks(2, _fails_to_speak) == [("RankError", "rank 1: SilentError"), ("SilentError", "")]

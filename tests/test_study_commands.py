@@ -88,7 +88,7 @@ def test_compare_takes_a_known_set_and_runs_again_with_another_budget(tmp_path, 
     assert [outcome.run.budget.iterations for outcome in store.outcomes()] == [2] * 5
     assert "done again" not in capsys.readouterr().out
     assert status("compare", "heart", *OWN, "--results", tmp_path, "--iterations", "3") == 0
-    assert "5 of another budget, network or code are done again" in " ".join(capsys.readouterr().out.split())
+    assert "5 of another version, budget, network or code are done again" in " ".join(capsys.readouterr().out.split())
     assert [outcome.run.budget.iterations for outcome in store.outcomes()] == [3] * 5
 
 

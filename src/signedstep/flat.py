@@ -38,8 +38,8 @@ class Flat:
         """Whether two of these are of the very same parameters."""
         return self.layout == other.layout and all(p is q for p, q in zip(self.params, other.params, strict=True))
 
-    def check_alike(self) -> None:
-        """Complain where ranks that share the parameters do not start with the same; one rank alone cannot."""
+    def check_alike(self, options: Sequence[str]) -> None:
+        """Complain where ranks that share the parameters have not the same, or other options; one alone cannot."""
 
     def space(self) -> Space:
         """The space that the flat vectors are in."""

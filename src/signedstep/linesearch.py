@@ -14,8 +14,8 @@ from signedstep.trials import Found, Phi, Search, Trials
 
 CURVATURE_CONDITIONS = ("strong", "weak", "paper")
 SEARCHES = ("more-thuente", "zoom")
-_UNSEEN = 3
-"""How many trials between two others may change nothing, x + t p being x, before a search gives up."""
+_UNSEEN = 4.0
+"""How many times a step that changes nothing, x + t p being x, an interval must reach to be worth a search."""
 
 
 @dataclass(frozen=True)
@@ -101,7 +101,8 @@ class Wolfe:
             t, best, other = trial_step(best, other, now, line, limit)
             if other is not None:
                 width = abs(other.t - best.t)
-                if width <= self.narrow * max(best.t, other.t) or trials.unseen >= _UNSEEN:
+                right = max(best.t, other.t)
+                if width <= self.narrow * right or right <= _UNSEEN * trials.unseen:
                     return trials.ended(Status.NARROW if math.isfinite(other.f) else Status.WALL)
                 if width >= 0.66 * widths[0] or not min(best.t, other.t) < t < max(best.t, other.t):
                     t = 0.5 * (best.t + other.t)
@@ -161,7 +162,7 @@ class Zoom(Wolfe):
         near = False  # whether the last trial was near an end
         while trials.evals < most:
             left, right = min(low.t, high.t), max(low.t, high.t)
-            if right - left <= self.narrow * right or trials.unseen >= _UNSEEN:
+            if right - left <= self.narrow * right or right <= _UNSEEN * trials.unseen:
                 return trials.ended(Status.NARROW if high.finite else Status.WALL)
             t = cubic_within(low, high, left, right) if high.finite else left + (right - left) * (0.5 if left else 0.1)
             margin = 0.1 * (right - left)

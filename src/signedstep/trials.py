@@ -55,8 +55,8 @@ class Trials:
         self.measured = f0
         self.evals = 0
         self.drowned = self.blocked = self.contradicted = False
-        self.unseen = 0
-        """Trials that changed neither f nor the slope: x + t p is x."""
+        self.unseen = 0.0
+        """The longest trial that changed neither f nor the slope: x + t p is x."""
         self._shortest = math.inf
         self.error: Exception | None = None
 
@@ -73,7 +73,8 @@ class Trials:
             self.blocked = True
             return Sample(t, math.inf, math.nan)
         self.measured = f
-        self.unseen += f == self.f0 and slope == self.slope0
+        if f == self.f0 and slope == self.slope0:
+            self.unseen = max(self.unseen, t)
         if f < self.lowest.f:
             self.lowest = Sample(t, f, slope)
         change, drowned = self.noise.change(f, t * self.slope0, t * slope)

@@ -29,6 +29,14 @@ class RankError(RuntimeError):
     """The closure raised on another rank: this rank's trial counts as infinitely high too."""
 
 
+def _told(error: Exception) -> str:
+    """An exception as other ranks quote it; nothing may be raised here, where they wait."""
+    try:
+        return f"{type(error).__name__}: {error}"
+    except Exception:
+        return type(error).__name__
+
+
 class ParallelObjective(ClosureObjective):
     """Each rank evaluates its own closure; loss and gradient are those of all of them.
 
@@ -105,7 +113,7 @@ class ParallelObjective(ClosureObjective):
         """The loss of all ranks, unless one of them has failed."""
         if not reports.failed.any():
             return self.weights.loss(reports)
-        texts = self.flat.link.texts("" if error is None else f"{type(error).__name__}: {error}")
+        texts = self.flat.link.texts("" if error is None else _told(error))
         if error is not None:
             raise error
         raise RankError("; ".join(f"rank {rank}: {texts[rank]}" for rank in np.flatnonzero(reports.failed)))

@@ -61,6 +61,11 @@ class Parallel:
             raise RuntimeError("there is no process group: call torch.distributed.init_process_group first")
         self._group, self._links = group, {}
 
+    @property
+    def spelled(self) -> str:
+        """What must be the same on every rank; counts need not."""
+        return f"loss = {self.loss!r}, averaged gradients = {self.averaged}, shard = {self.shard}"
+
     def flat(self, params: Iterable[Tensor]) -> Shared:
         """The parameters as flat vectors that the ranks share."""
         params = [p for p in params if p.requires_grad]

@@ -1,6 +1,8 @@
 """Parameters that ranks share: flat vectors that are filled, and gradients that are summed, on all of them together."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
+from hashlib import sha256
+from itertools import zip_longest
 
 import torch
 from torch import Tensor
@@ -41,17 +43,54 @@ class Shared(Flat):
         rows = self.link.later(self.link.row(report))
         return lambda: Reports(*rows().T)
 
-    def check_alike(self) -> None:
-        """Complain about parameters that are not the same on all ranks, as DistributedDataParallel makes them."""
-        sums = [real(p).sum().nan_to_num() for p in self.params]  # in their own precision: no copy is made
-        mine = torch.tensor([float(value) for value in sums], dtype=torch.float64, device=self.link.device)
-        everyone = mine.new_empty(self.link.size, len(mine))
+    def check_alike(self, options: Sequence[str]) -> None:
+        """Complain about options or parameters that are not the same on all ranks: they would part, and never notice.
+
+        One exchange of two numbers, whatever ranks have: where they differ, no other collective would fit.
+        """
+        said = [*options, f"{type(self).__name__} parameters {self.layout}"]
+        mine = torch.tensor([fingerprint(said), self._contents()], dtype=torch.int64, device=self.link.device)
+        everyone = mine.new_empty(self.link.size, 2)
         self.link.collect(everyone, mine)
-        if not bool((everyone == everyone[0]).all()):
+        same = (everyone == everyone[0]).all(dim=0).tolist()
+        if not same[0]:
+            raise ValueError(f"the ranks do not agree: {_difference(self.link.texts(chr(10).join(said)))}")
+        if not same[1]:
             raise ValueError(
                 "the parameters are not the same on all ranks: seed all ranks alike before the model is made, or "
                 "broadcast its parameters from rank 0"
             )
+
+    def _contents(self) -> int:
+        """A number that tells parameters with other contents apart, and does not depend on the order of sums."""
+        return fingerprint([str(_checksum(real(p))) for p in self.params])
+
+
+def fingerprint(texts: Sequence[str]) -> int:
+    """A number of 63 bits for some texts."""
+    return int.from_bytes(sha256("\n".join(texts).encode()).digest()[:8]) >> 1
+
+
+_INTEGERS = {1: torch.int8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
+_PERIOD = 1021  # a prime, so that rows of matrices do not fall into step with it
+
+
+def _checksum(p: Tensor) -> int:
+    """A weighted sum of the bits of a parameter, exact whatever the number of threads, without a copy of it."""
+    bits = p.contiguous().view(-1).view(_INTEGERS[p.element_size()])
+    whole = len(bits) // _PERIOD * _PERIOD
+    sums = bits[:whole].view(-1, _PERIOD).sum(dim=0, dtype=torch.int64)
+    sums[: len(bits) - whole] += bits[whole:]
+    weights = torch.arange(1, 1 + _PERIOD, dtype=torch.int64, device=bits.device)
+    return int((sums * weights).sum())
+
+
+def _difference(texts: Sequence[str]) -> str:
+    """The lines in which a rank differs from rank 0."""
+    rank, text = next((rank, text) for rank, text in enumerate(texts) if text != texts[0])
+    lines = zip_longest(texts[0].split("\n"), text.split("\n"), fillvalue="nothing")
+    first, other = zip(*((here, there) for here, there in lines if here != there), strict=True)
+    return f"rank 0 has {', '.join(first)}; rank {rank} has {', '.join(other)}"
 
 
 class Summed(Shared):

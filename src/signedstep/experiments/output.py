@@ -63,7 +63,7 @@ def _svg(figure: Figure) -> str:
 def write_text(path: Path, text: str) -> Path:
     """Write a file in one go, so that a reader never sees half of it."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    partial = path.with_name(path.name + ".partial")
+    partial = path.with_name(f"{path.name}.{os.getpid()}.partial")
     partial.write_text(text, encoding="utf-8")
     os.replace(partial, path)
     return path

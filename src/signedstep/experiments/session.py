@@ -26,11 +26,12 @@ def outcomes_of(
     """The outcomes of the runs in their order; those that the store lacks are run first, the longest before all."""
     with warnings.catch_warnings():
         # code changes all the time while a method is developed: what is done again is counted, not listed
-        warnings.filterwarnings("ignore", message=".*is of another budget, network or code", category=UserWarning)
+        known = ".*(is of another budget, network or code|was made by version)"
+        warnings.filterwarnings("ignore", message=known, category=UserWarning)
         there = {run: outcome for run in runs if (outcome := store.get(run)) is not None}
     expected = {run: expected_seconds(run) for run in runs if run not in there}
     outdated = sum(store.file(run).exists() for run in expected)
-    again = f", {outdated} of another budget, network or code are done again" if outdated else ""
+    again = f", {outdated} of another version, budget, network or code are done again" if outdated else ""
     console.print(f"{len(runs)} runs, {len(there)} of them done before{again}.", highlight=False)
     if expected:
         total = clock(sum(expected.values()))

@@ -86,6 +86,12 @@ def settings(options: Mapping[str, Any]) -> dict[str, Any]:
     return {**chosen, "condition": SEARCHES[options["line_search_fn"]]}
 
 
+def spelled(options: Mapping[str, Any], lr: float) -> list[str]:
+    """All that must be the same on every rank, an option a line."""
+    given = {"method": options["method"], **{name: options[name] for name in sorted(options)}, "lr": lr}
+    return [f"{name} = {value!r}" for name, value in given.items() if name not in ("params", "param_names")]
+
+
 def rate(*groups: Mapping[str, Any]) -> float:
     """The learning rate, which all groups must share."""
     given = [_number(group["lr"]) for group in groups]

@@ -142,6 +142,8 @@ class SecondOrder(Resumable):
     def _step(self, closure: Callable[[], Any]) -> Any:
         rate = group_options.rate(*self.param_groups)
         flat = self._layout()
+        if self._parallel:
+            flat.check_alike([*group_options.spelled(self._options, rate), self._parallel.spelled])
         start = flat.read()
         self._status, before = Status.RUNNING, self._n_evals
 
@@ -220,7 +222,6 @@ class SecondOrder(Resumable):
         """The engine, ready at `start`; True if an earlier evaluation there is used again."""
         engine = self._engine
         if engine is None:
-            objective.flat.check_alike()
             saved = mapped(objective.flat.loaded, self._saved.get("engine"))
             at = objective(start) if saved is None else Point(saved["x"].to(start), saved["f"], saved["g"].to(start))
             self._engine = engine = self._new_engine(objective, at)

@@ -25,8 +25,8 @@ def add(commands) -> None:
     option(
         "--seeds", type=count, default=3, metavar="N", help="starts for every problem that has several (%(default)s)"
     )
-    option("--budget", type=count, metavar="N", help="evaluations of a run (1000)")
-    option("--memory", type=count, metavar="M", help="pairs of limited-memory methods (20)")
+    option("--budget", type=count, metavar="N", help="evaluations of a run (1000, CUTEst 500)")
+    option("--memory", type=count, metavar="M", help="pairs of limited-memory methods (20, CUTEst 50)")
     option("--time-limit", type=positive, default=300.0, metavar="S", help="seconds of a run (%(default)g)")
     option("--dtype", choices=("float64", "float32"), default="float64", help="(%(default)s)")
     option("--only", metavar="TEXT", help="problems whose name contains this")

@@ -33,7 +33,7 @@ def run(arguments: argparse.Namespace) -> int:
     except (DataError, OSError) as error:
         return complain(error)
     network, (rows, features) = network_of(arguments), data.X.shape  # type: ignore[misc]
-    solvers = arguments.solvers or _suitable(unknowns(network, features))
+    solvers = list(dict.fromkeys(arguments.solvers or _suitable(unknowns(network, features))))
     if arguments.data in SETS:
         name, folder, place = arguments.data, arguments.data, place_of(arguments)
     else:

@@ -47,7 +47,7 @@
       hoverlabel: { bgcolor: style("--panel"), bordercolor: style("--line"), font: { color: style("--ink") } },
       xaxis: { ...common, title: { text: axisNames[axis()] }, type: get("log-x").checked ? "log" : "linear" },
       yaxis: { ...common, title: { text: "training loss" }, type: get("log-y").checked ? "log" : "linear",
-               exponentformat: "power", dtick: ticks(shown) },
+               exponentformat: "power", dtick: ticks(shown), tickformat: ticks(shown) ? "~g" : undefined },
     };
   }
 
