@@ -56,6 +56,14 @@ def test_a_page_from_any_subset(name):
     json.loads(re.search(r'id="data">(.*?)</script>', html, re.DOTALL)[1])  # type: ignore[index]
 
 
+@pytest.mark.parametrize("name", SUBSETS)
+def test_a_comparison_leaves_out_what_its_methods_have_nothing_to_say_to(name):
+    html = own_text(rendered(SUBSETS[name], comparison=True))
+    assert "not enough runs" not in html
+    assert ("Did the claims hold?" in html) == ('<article class="card' in html) == ('href="#verdicts"' in html)
+    assert 'href="#figures"' not in html, "no picture was given"
+
+
 def words(html):
     """What a reader sees, on one line."""
     return " ".join(re.sub(r"<[^>]+>", " ", html).split())

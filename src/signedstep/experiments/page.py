@@ -32,7 +32,10 @@ def page(
     pictures: dict[str, Picture],
     comparison: bool = False,
 ) -> str:
-    """The page as text: of the paper's experiments, or a comparison of methods on other data."""
+    """The page as text: of the paper's experiments, or a comparison of methods on other data.
+
+    A comparison leaves out the claims and figures of the paper that its methods have nothing to say to.
+    """
     environment = templates()
     environment.filters |= {"ours": exports.ours, "spread": tables.spread, "printed": tables.printed, "label": label}
     outcomes = [outcome for panel in everything for runs in panel.runs.values() for outcome in runs]
@@ -41,7 +44,7 @@ def page(
         command=command,
         stamp=stamp,
         written=datetime.now(UTC).strftime("%d %B %Y, %H:%M UTC"),
-        claims=verdicts,
+        claims=[claim for claim in verdicts if not comparison or claim.verdict != FEW],
         marks=MARKS,
         kinds={verdict: f"kind-{place}" for place, verdict in enumerate(MARKS)},
         tables=found,
