@@ -16,6 +16,7 @@ from parallel import SAMPLES, every_method, slow_to_diverge, trained, uneven
 from ranks import on_ranks
 from signedstep.distributed import Parallel
 from signedstep.distributed.reports import Report, Slots
+from signedstep.distributed.shared import _checksum
 from training import batch, bowl, fit, model
 
 
@@ -239,3 +240,14 @@ def test_an_optimizer_does_not_keep_a_destroyed_process_group(tmp_path):
     ran = subprocess.run(command, capture_output=True, text=True, check=False)
     refused = "the process group that this optimizer was made for has been destroyed"
     assert (ran.stdout.splitlines(), ran.returncode) == (["0", refused], 0), ran.stderr
+
+
+@pytest.mark.parametrize("n", [1, 1020, 1021, 5000, 1_200_000])
+def test_parameters_with_other_contents_have_other_checksums(n, dtype):
+    p = torch.randn(n, dtype=dtype, generator=torch.Generator().manual_seed(0))
+    q = p.clone()
+    assert _checksum(p) == _checksum(q)
+    q[n // 2] = -q[n // 2]
+    assert _checksum(p) != _checksum(q)
+    if n > 1:
+        assert _checksum(p) != _checksum(torch.cat((p[1:2], p[:1], p[2:]))), "two have changed places"

@@ -79,10 +79,11 @@ def _checksum(p: Tensor) -> int:
     """A weighted sum of the bits of a parameter, exact whatever the number of threads, without a copy of it."""
     bits = p.contiguous().view(-1).view(_INTEGERS[p.element_size()])
     whole = len(bits) // _PERIOD * _PERIOD
-    sums = bits[:whole].view(-1, _PERIOD).sum(dim=0, dtype=torch.int64)
+    sums = torch.zeros(_PERIOD, dtype=torch.int64, device=bits.device)
+    for part in bits[:whole].split(512 * _PERIOD):  # a sum in another precision copies what it sums
+        sums += part.view(-1, _PERIOD).sum(dim=0, dtype=torch.int64)
     sums[: len(bits) - whole] += bits[whole:]
-    weights = torch.arange(1, 1 + _PERIOD, dtype=torch.int64, device=bits.device)
-    return int((sums * weights).sum())
+    return int((sums * torch.arange(1, 1 + _PERIOD, device=bits.device)).sum())
 
 
 def _difference(texts: Sequence[str]) -> str:
