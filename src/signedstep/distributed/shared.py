@@ -71,13 +71,13 @@ def fingerprint(texts: Sequence[str]) -> int:
     return int.from_bytes(sha256("\n".join(texts).encode()).digest()[:8]) >> 1
 
 
-_INTEGERS = {1: torch.int8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
+_INTEGERS = {1: torch.int8, 2: torch.int16}  # others in pieces of 32 bits: of 64, weighted sums would lose the sign
 _PERIOD = 1021  # a prime, so that rows of matrices do not fall into step with it
 
 
 def _checksum(p: Tensor) -> int:
     """A weighted sum of the bits of a parameter, exact whatever the number of threads, without a copy of it."""
-    bits = p.contiguous().view(-1).view(_INTEGERS[p.element_size()])
+    bits = p.contiguous().view(-1).view(_INTEGERS.get(p.element_size(), torch.int32))
     whole = len(bits) // _PERIOD * _PERIOD
     sums = torch.zeros(_PERIOD, dtype=torch.int64, device=bits.device)
     for part in bits[:whole].split(512 * _PERIOD):  # a sum in another precision copies what it sums
