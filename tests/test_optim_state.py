@@ -328,3 +328,11 @@ def test_tolerances_and_limits_are_read_at_each_step(make):
     list(seen(net, optimizer, 1))
     assert optimizer.status is signedstep.Status.GRADIENT
     assert optimizer.state_dict()["state"][0]["n_iter"] == learned
+
+
+def test_a_method_changed_in_the_group_is_the_method_of_the_next_step():
+    net, optimizer = started(signedstep.LSR1, {})
+    list(seen(net, optimizer, 1))
+    optimizer.param_groups[0]["method"] = "lbfgs"
+    list(seen(net, optimizer, 1))
+    assert optimizer.state_dict()["state"][0]["method"] == "lbfgs/wolfe"

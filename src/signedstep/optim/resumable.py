@@ -73,8 +73,8 @@ class Resumable(Optimizer):
 
     @property
     def _settings(self) -> dict[str, Any]:
-        """What shapes the method, besides its name."""
-        return group_options.settings(self._options)
+        """The method and what shapes it."""
+        return {"method": self._options["method"], **group_options.settings(self._options)}
 
     @property
     def _first(self) -> torch.Tensor:
