@@ -238,7 +238,8 @@ def _differs(rank, how):
         parallel = {"loss": {"loss": "sum"}, "shard": {"shard": True}}.get(how, {})
         start = start.flip(0) if how == "order" else start
     p, q = start.requires_grad_(), torch.ones(2, dtype=torch.float64, requires_grad=True)
-    optimizer = signedstep.LSR1([p, q], parallel=Parallel(**parallel), **settings)
+    labelled = [{"params": [p, q], "name": f"of rank {rank}"}]  # labels may differ
+    optimizer = signedstep.LSR1(labelled, parallel=Parallel(**parallel), **settings)
     said = []
     for _ in range(2):
         try:

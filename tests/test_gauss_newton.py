@@ -470,7 +470,7 @@ def test_subclasses_are_what_they_come_from():
 
 def test_squares_of_integer_residuals_do_not_overflow():
     fun = LeastSquares(lambda x: np.rint(1000 * x).astype(np.int32))
-    assert signedstep.minimize(fun, np.array([100.0, 100.0])).fun <= 1e10
+    assert signedstep.minimize(fun, np.array([100.0, 100.0])).fun >= 0
 
 
 def test_residuals_that_do_not_depend_on_x_are_named():

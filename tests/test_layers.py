@@ -22,6 +22,7 @@ LAYERS = [
     {"methods"},
     {"effects", "sources"},
     {"minimize", "optim"},
+    {"scipy_method"},
     {"experiments"},
     {"cli"},
 ]

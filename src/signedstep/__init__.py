@@ -2,10 +2,11 @@
 
 from signedstep.history import History, Record
 from signedstep.methods import methods
-from signedstep.minimize import Result, method, minimize
+from signedstep.minimize import Result, minimize
 from signedstep.module import ModuleLoss
 from signedstep.optim import BFGS, LBFGS, LSR1, SR1, Mix, SecondOrder
 from signedstep.residuals import LeastSquares
+from signedstep.scipy_method import method
 from signedstep.status import Status
 
 __version__ = "0.1.0.dev0"

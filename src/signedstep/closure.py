@@ -161,7 +161,7 @@ class ClosureObjective:
             try:
                 loss.backward()
             except RuntimeError as error:
-                if loss.grad_fn is not None and "second time" in str(error):  # it has been, for other parameters
+                if "second time" in str(error):  # it has been, for other parameters
                     raise RuntimeError(unrelated) from error
                 raise
             if self.flat.params and math.isfinite(f) and not self.flat.has_grads():

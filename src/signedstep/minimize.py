@@ -1,10 +1,10 @@
-"""`minimize`, with SciPy's signature and habits, and `method`, which hands our methods to SciPy's own `minimize`."""
+"""`minimize`, with SciPy's signature and habits."""
 
 import inspect
 import math
 import warnings
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from typing import Any
 
 import numpy as np
@@ -18,7 +18,7 @@ from signedstep.closure import ClosureObjective
 from signedstep.effects import shaping
 from signedstep.engine import Engine, Tolerances
 from signedstep.history import History
-from signedstep.methods import build, full_name
+from signedstep.methods import build
 from signedstep.module import ModuleLoss
 from signedstep.residuals import LeastSquares
 from signedstep.room import Room
@@ -159,27 +159,6 @@ def minimize(
     if options.get("disp"):
         _display(parts.name, result)
     return result
-
-
-def method(name: str) -> Callable[..., Result]:
-    """A callable for `scipy.optimize.minimize(..., method=signedstep.method("lsr1/wolfe+-"))`."""
-    full_name(name)  # complains now, not at the first use
-    return _Method(name)
-
-
-@dataclass(frozen=True)
-class _Method:
-    """A method as SciPy calls it; can be pickled, as pools of processes need it."""
-
-    name: str
-
-    def __call__(self, fun, x0, **given) -> Result:
-        names = ("args", "jac", "hess", "hessp", "bounds", "constraints", "tol", "callback")
-        ours = {key: given.pop(key) for key in names if key in given}
-        return minimize(fun, x0, method=self.name, options=given, **ours)
-
-    def __repr__(self) -> str:
-        return f"signedstep.method({self.name!r})"
 
 
 class _Front:

@@ -86,9 +86,9 @@ def _readable(dtype: torch.dtype, n: int, vectors: Sequence[Tensor]) -> bool:
     if dtype not in _BYTES:
         return False
     for v in vectors:  # half the time of `all`
-        if v.dtype is not dtype or v.numel() != n or not (v.is_cpu and v.is_contiguous()) or v.is_neg():
+        if v.dtype is not dtype or v.numel() != n or not (v.is_cpu and v.is_contiguous()):
             return False
-        if v._is_zerotensor():
+        if v.is_neg() or v._is_zerotensor():
             return False
     return True
 

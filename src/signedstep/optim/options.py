@@ -62,9 +62,8 @@ def check_known(given: Iterable[str], own: Iterable[str]) -> None:
         raise TypeError(f"unknown options {', '.join(unknown)}; known are {', '.join(known)}{_advice(unknown, known)}")
 
 
-def check_group(group: Mapping[str, Any], known: Iterable[str]) -> None:
+def check_group(group: Mapping[str, Any], known: set[str]) -> None:
     """Complain about entries of a parameter group that look like options but would do nothing; others are labels."""
-    known = {*known, *FURTHER}
     for name, value in group.items():
         advice = "" if name in known or value == 0 else _advice([name], known)
         if advice:
@@ -87,9 +86,8 @@ def settings(options: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def spelled(options: Mapping[str, Any], lr: float) -> list[str]:
-    """All that must be the same on every rank, an option a line."""
-    given = {"method": options["method"], **{name: options[name] for name in sorted(options)}, "lr": lr}
-    return [f"{name} = {value!r}" for name, value in given.items() if name not in ("params", "param_names")]
+    """All that must be the same on every rank, an option a line; `lr` is the rate as a number."""
+    return [f"{name} = {value!r}" for name, value in sorted({**options, "lr": lr}.items())]
 
 
 def rate(*groups: Mapping[str, Any]) -> float:

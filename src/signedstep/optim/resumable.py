@@ -99,7 +99,7 @@ class Resumable(Optimizer):
         if self._engine and self._flat:
             return not flat.same(self._flat) or self._shape != self._settings
         return "engine" in saved and (
-            shapes(flat.layout) != shapes(saved["layout"]) or saved["shape"] != self._settings
+            shapes(flat.layout) != shapes(saved["layout"]) or saved.get("shape") != self._settings
         )
 
     def _drop(self) -> None:

@@ -143,7 +143,8 @@ class SecondOrder(Resumable):
         rate = group_options.rate(*self.param_groups)
         flat = self._layout()
         if self._parallel:
-            flat.check_alike([*group_options.spelled(self._options, rate), self._parallel.spelled])
+            options = {name: value for name, value in self._options.items() if name in self._known}
+            flat.check_alike([*group_options.spelled(options, rate), self._parallel.spelled])
         start = flat.read()
         self._status, before = Status.RUNNING, self._n_evals
 
@@ -190,8 +191,7 @@ class SecondOrder(Resumable):
     def add_param_group(self, param_group: dict[str, Any]) -> None:
         """Train more parameters from now on; the curvature model starts again, since its vectors get longer."""
         if self.param_groups:
-            options = {*self.defaults, *group_options.FURTHER}  # other entries are labels
-            shared = {name: v for name, v in self._options.items() if name in options}
+            shared = {name: value for name, value in self._options.items() if name in self._known}
             for name, value in shared.items():
                 if name != "lr" and param_group.get(name, value) != value:
                     raise ValueError(
@@ -199,8 +199,7 @@ class SecondOrder(Resumable):
                         f"got {param_group[name]!r}"
                     )
             param_group = {**shared, **param_group}
-        if isinstance(param_group, dict):  # else torch complains
-            group_options.check_group(param_group, {*self.defaults, "params", "param_names", *_SCHEDULED})
+        group_options.check_group(param_group, {*self._known, "params", "param_names", *_SCHEDULED})
         group_options.check({**self.defaults, **param_group})
         super().add_param_group(param_group)
 
@@ -262,6 +261,11 @@ class SecondOrder(Resumable):
         parts = build(options["method"], at.x, space, group_options.settings(options))
         self._method = parts.name
         return Engine(objective, at, parts.curvature, parts.globalization, space, self._tolerances, parts.on_failure)
+
+    @property
+    def _known(self) -> set[str]:
+        """The names of all options; other entries of parameter groups are labels, or belong to schedulers."""
+        return {*self.defaults, *group_options.FURTHER}
 
     @property
     def _tolerances(self) -> Tolerances:

@@ -1,0 +1,28 @@
+"""Our methods as SciPy's own `minimize` takes them: as callables."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from signedstep.methods import full_name
+from signedstep.minimize import Result, minimize
+
+
+def method(name: str) -> Callable[..., Result]:
+    """A callable for `scipy.optimize.minimize(..., method=signedstep.method("lsr1/wolfe+-"))`."""
+    full_name(name)  # complains now, not at the first use
+    return _Method(name)
+
+
+@dataclass(frozen=True)
+class _Method:
+    """A method as SciPy calls it; can be pickled, as pools of processes need it."""
+
+    name: str
+
+    def __call__(self, fun, x0, **given) -> Result:
+        names = ("args", "jac", "hess", "hessp", "bounds", "constraints", "tol", "callback")
+        ours = {key: given.pop(key) for key in names if key in given}
+        return minimize(fun, x0, method=self.name, options=given, **ours)
+
+    def __repr__(self) -> str:
+        return f"signedstep.method({self.name!r})"
