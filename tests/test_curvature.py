@@ -12,7 +12,8 @@ from torch import Tensor
 from conftest import convex, evaluated, indefinite, path
 from signedstep.curvature import BFGS, LBFGS, LSR1, SR1, SSBFGS, Curvature, Gamma, Identity, Mix, Mixing, SSBroyden
 from signedstep.curvature.base import refusal_threshold
-from signedstep.curvature.compact import diagonalise, invert
+from signedstep.curvature.compact import diagonalise
+from signedstep.curvature.symmetric import invert
 from signedstep.objective import Point
 from signedstep.space import Space
 

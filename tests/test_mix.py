@@ -14,8 +14,9 @@ import signedstep
 from conftest import convex, indefinite, path
 from signedstep import spectrum as rules
 from signedstep.curvature import LSR1, Gamma, Mix, Mixing
-from signedstep.curvature.compact import diagonalise, invert, pencil
+from signedstep.curvature.compact import diagonalise, pencil
 from signedstep.curvature.experts import Flipped
+from signedstep.curvature.symmetric import invert
 from signedstep.methods import build
 from signedstep.objective import Point
 from signedstep.space import Space

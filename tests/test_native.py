@@ -13,6 +13,7 @@ import pytest
 import torch
 
 from signedstep import LeastSquares, minimize, native
+from signedstep.native import small
 from signedstep.space import Space
 
 built = pytest.mark.skipif(not native.available(), reason="the passes in C were not built: is there a C compiler?")
@@ -25,6 +26,7 @@ built = pytest.mark.skipif(not native.available(), reason="the passes in C were 
 def test_it_is_built_where_it_can_be():
     """An error in the C sources is a warning at installation, so somebody has to look."""
     assert native.available()
+    assert small.available()
 
 
 @pytest.fixture
@@ -135,10 +137,12 @@ def test_a_gradient_that_is_one_number_for_all():
 
 def test_without_a_compiler_torch_does_the_same(tmp_path):
     """The package works without what was built, and finds the same minimum."""
-    (tmp_path / "sitecustomize.py").write_text("import sys\nsys.modules['signedstep.native._native'] = None\n")
+    (tmp_path / "sitecustomize.py").write_text(
+        "import sys\nfor name in ('_native', '_small'):\n    sys.modules[f'signedstep.native.{name}'] = None\n"
+    )
     code = (
-        "import torch, signedstep.native as native, signedstep\n"
-        "assert not native.available()\n"
+        "import torch, signedstep, signedstep.native as native, signedstep.native.small as small\n"
+        "assert not native.available() and not small.available()\n"
         "x0 = -torch.ones(6, dtype=torch.float64)\n"
         "f = lambda x: (100 * (x[1:] - x[:-1] ** 2) ** 2 + (1 - x[:-1]) ** 2).sum()\n"
         "print(signedstep.minimize(f, x0).success)\n"

@@ -8,8 +8,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from signedstep.curvature.compact import multiply_below, pencil, solve_upper
+from signedstep.curvature.compact import pencil
 from signedstep.curvature.pairs import Grams, NewPair
+from signedstep.curvature.symmetric import multiply_below, solve_upper
 
 
 class Scaled:

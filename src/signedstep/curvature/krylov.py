@@ -12,6 +12,7 @@ from torch import Tensor
 from signedstep import spectrum as rules
 from signedstep.curvature.base import OVERFLOWS, Curvature, refusal_threshold
 from signedstep.curvature.lanczos import Subspace
+from signedstep.curvature.symmetric import eigen
 from signedstep.objective import Curved, Objective, Point, Product, Squared
 from signedstep.space import Space
 from signedstep.spectrum import Spectrum
@@ -132,7 +133,7 @@ class Krylov(Curvature):
             seen.broken = True
 
     def _diagonalised(self, seen: Subspace, g: Tensor) -> Spectrum:
-        w, Q = np.linalg.eigh(seen.T)
+        w, Q = eigen(seen.T)
         V, size = seen.V, math.sqrt(self.space.square(g))
 
         def lift(a: np.ndarray) -> Tensor:
@@ -141,7 +142,7 @@ class Krylov(Curvature):
         return Spectrum(w, size * Q[0], lift)
 
     def _lowest(self, seen: Subspace) -> Tensor:
-        _, Q = np.linalg.eigh(seen.T)
+        _, Q = eigen(seen.T)
         return self.space.combine(Q[:, 0].copy(), seen.V, 0.0, self.at.g)
 
 

@@ -12,9 +12,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from signedstep.curvature.compact import RANK, Eigen, diagonalise, invert, pencil, positive, solve_upper
+from signedstep.curvature.compact import RANK, Eigen, diagonalise, pencil, positive
 from signedstep.curvature.memory import Limited
 from signedstep.curvature.pairs import Grams
+from signedstep.curvature.symmetric import invert, solve_upper
 from signedstep.objective import Objective, Point
 
 

@@ -13,18 +13,13 @@
 #include <string.h>
 #include <sys/mman.h>
 
+#include "compiler.h"
+
 #define MOST_VECTORS 4
 #define MOST_DIFFERENCES 2 /* made on the stack */
 #define MOST_SEGMENTS 64
 #define SHORTEST_SEGMENT 2048
 #define WORTH_THREADS 100000 /* numbers below which waking threads takes longer than reading them */
-
-#define INLINE static inline __attribute__((always_inline))
-#if defined(__x86_64__) && defined(__linux__) && defined(__GNUC__) && !defined(__clang__)
-#define CLONES __attribute__((target_clones("arch=x86-64-v4", "arch=x86-64-v3", "default")))
-#else
-#define CLONES
-#endif
 
 struct products {
     const void **rows;
