@@ -145,13 +145,17 @@ INLINE void sort(double *w, double *W, size_t k) {
 }
 
 /* Eigenvalues of a symmetric A, in their order, and its eigenvectors in the rows of W; `room` holds k * k + 2 k numbers.
-   -> whether they were found */
+   Of a matrix whose entries fall from corner to corner small eigenvalues are found to more digits if it begins with the
+   largest. -> whether they were found */
 CLONES static int eigen_of(const double *A, size_t k, double *w, double *W, double *room) {
     double size = largest(A, k * k), *used = room, *e = room + k * k, *v = e + k;
     if (!isfinite(size)) return 0;
-    for (size_t i = 0; i < k * k; i++) used[i] = size > 0 ? A[i] / size : 0;
+    int backwards = fabs(A[k * k - 1]) > fabs(A[0]);
+    for (size_t i = 0; i < k * k; i++) used[backwards ? k * k - 1 - i : i] = size > 0 ? A[i] / size : 0;
     tridiagonalise(used, k, w, e, W, v);
     if (!diagonalise(w, e, W, k)) return 0;
+    for (size_t i = 0; backwards && i < k; i++)
+        for (size_t j = 0; j < k / 2; j++) swap(W + i * k + j, W + i * k + k - 1 - j, 1);
     scale(w, size, k);
     sort(w, W, k);
     return 1;
