@@ -83,10 +83,13 @@ def _column(label: str | int, header: list[str] | None, width: int, lines: Lines
     if header is not None and header.count(str(label)) == 1:
         return header.index(str(label))
     try:
-        return range(width)[int(label)]
-    except (ValueError, IndexError):
-        names = "there is no header" if header is None else f"the columns are {', '.join(header[:20])}"
-        raise lines.error(f"no one column is called {label!r}; {names}, numbers go from 0 to {width - 1}") from None
+        number = int(label)
+    except ValueError:
+        number = width
+    if -1 <= number < width:
+        return number % width
+    names = "there is no header" if header is None else f"the columns are {', '.join(header[:20])}"
+    raise lines.error(f"no one column is called {label!r}; {names}, numbers go from 0 to {width - 1}, -1 is the last")
 
 
 def _add(values: array, places: array, fields: list[str], width: int, lines: Lines) -> None:
