@@ -99,7 +99,10 @@ def test_compare_takes_a_known_set_and_runs_again_with_another_budget(tmp_path, 
         (["reproduce", "--seeds", "0"], "must be a whole number, at least 1, got '0'"),
         (["reproduce", "--time-limit", "nan"], "must be a positive number, got 'nan'"),
         (["reproduce", "--quick", "--full"], "not allowed with"),
-        (["reproduce", "--data-dir", "nosuchfolder", "--full"], "nosuchfolder"),
+        *(
+            ([*words, "--data-dir", "nosuchfolder"], "argument --data-dir: must be a folder, got 'nosuchfolder'")
+            for words in (["reproduce"], ["compare", "heart"], ["bench"], ["data", "list"], ["data", "fetch", "heart"])
+        ),
         (["compare", "nosuchfile.csv"], "nosuchfile.csv"),
         (["compare", "heart", "--label", "0"], "--label is the column of labels in a .csv or .tsv file, and 'heart'"),
         (["compare", "mine.npz", "--label", "ill"], "and 'mine.npz' is none"),

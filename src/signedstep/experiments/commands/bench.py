@@ -8,7 +8,15 @@ from signedstep.experiments.bench.problems import FAMILIES, HALVES, TRAINING
 from signedstep.experiments.bench.runs import BenchOutcome, BenchRun
 from signedstep.experiments.bench.solvers import DEFAULT, PEERS
 from signedstep.experiments.commands.asked import first_of, problems_of, runs_of, solvers_of, tell_missing
-from signedstep.experiments.commands.common import INTERRUPTED, complain, count, place_of, positive, unusable
+from signedstep.experiments.commands.common import (
+    INTERRUPTED,
+    add_data_dir,
+    complain,
+    count,
+    place_of,
+    positive,
+    unusable,
+)
 
 WIDTH = 180
 
@@ -34,7 +42,7 @@ def add(commands) -> None:
     option("--no-report", dest="report", action="store_false", help="print tables only, write no page and no figures")
     option("--jobs", type=count, metavar="N", help="processes of one thread each (as many as there are cores)")
     option("--dask", metavar="ADDRESS", help="run on this Dask cluster instead, whose workers see the same files")
-    option("--data-dir", type=Path, metavar="FOLDER", help="a folder with files of the data sets (or SIGNEDSTEP_DATA)")
+    add_data_dir(parser)
     option("--results", type=Path, default=Path("results/bench"), metavar="FOLDER", help="runs, tables (%(default)s)")
     parser.set_defaults(run=run)
 

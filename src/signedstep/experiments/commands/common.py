@@ -31,8 +31,14 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     add("--no-bias", dest="bias", action="store_false", help="a network without biases")
     add("--jobs", type=count, metavar="N", help="processes of one thread each (as many as there are cores)")
     add("--dask", metavar="ADDRESS", help="run on this Dask cluster instead, whose workers see the same files")
-    add("--data-dir", type=Path, metavar="FOLDER", help="a folder with files of the data sets (or SIGNEDSTEP_DATA)")
+    add_data_dir(parser)
     add("--results", type=Path, default=Path("results"), metavar="FOLDER", help="runs and report (%(default)s)")
+
+
+def add_data_dir(parser: argparse.ArgumentParser) -> None:
+    """The option of where data sets are."""
+    help = "a folder with files of the data sets (or SIGNEDSTEP_DATA)"
+    parser.add_argument("--data-dir", type=folder, metavar="FOLDER", help=help)
 
 
 def network_of(arguments: argparse.Namespace) -> Network:
@@ -118,6 +124,13 @@ def count(text: str) -> int:
     if not text.isdecimal() or int(text) < 1:
         raise argparse.ArgumentTypeError(f"must be a whole number, at least 1, got {text!r}")
     return int(text)
+
+
+def folder(text: str) -> Path:
+    """An argument that is a folder."""
+    if not Path(text).is_dir():
+        raise argparse.ArgumentTypeError(f"must be a folder, got {text!r}")
+    return Path(text)
 
 
 def positive(text: str) -> float:
