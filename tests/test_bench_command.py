@@ -158,6 +158,19 @@ def test_what_is_not_installed_is_named_and_the_rest_is_run(tmp_path, capsys, mo
     assert "cutest is left out: it needs sif2jax; pip install 'signedstep[bench]' brings it." in capsys.readouterr().out
 
 
+def test_one_of_each_is_told_in_grammar(tmp_path, capsys):
+    words = ["bench", "--family", "factorisation", "--only", "40x30", "--half", "all", "--solvers", "lbfgs"]
+    words += ["--seeds", "1", "--jobs", "1", "--no-report", "--results", tmp_path]
+    assert status(*words, "--budget", "1") == 0
+    said = capsys.readouterr().out
+    assert "1 run, 0 of them done before." in said
+    assert " after 1 evaluation, " in said
+    assert status(*words, "--budget", "2") == 0
+    said = capsys.readouterr().out
+    assert "1 run, 0 of them done before, 1 of another version, budget, network or code is done again." in said
+    assert "1 pair of problem and start: " in said
+
+
 def test_float32_and_side_by_side(tmp_path, capsys):
     words = [*TINY[:-2], "--jobs", "2", "--budget", "30", "--dtype", "float32", "--no-report", "--results", tmp_path]
     assert status(*words, "--solvers", "lbfgs", "scipy-lbfgsb") == 0

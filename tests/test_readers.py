@@ -255,6 +255,7 @@ def test_the_label_is_a_column_by_name_or_number(tmp_path):
         ("1,2,0\n1,1e999,1\n", "line 2, column 2: the value is inf"),
         ("1,2,0\n1,1_0,1\n", "line 2: the value of column 2 '1_0' is not a number"),
         ("1,2,0\n1,2,1,\n", "line 2: the line has 4 columns, the first one has 3"),
+        ("1,2,0\n7\n", "line 2: the line has 1 column, the first one has 3"),
         ("1,2,setosa\n", "line 1: the value of column 3 'setosa' is not a number"),
         ("1,5;2,5;0\n", "line 1: the line has ',' and ';'"),
         ("5\n6\n", "line 1: the line has one column"),

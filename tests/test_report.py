@@ -12,7 +12,7 @@ from signedstep.experiments import page, report
 from signedstep.experiments.claims import claims
 from signedstep.experiments.explorer import explorer
 from signedstep.experiments.panels import MEASURES, main_panels, panels
-from signedstep.experiments.runs import Network
+from signedstep.experiments.runs import Budget, Network
 from signedstep.experiments.tables import table
 
 TIME_LIMIT = {"finished": False, "ended": "The time limit of 60 s was reached."}
@@ -196,6 +196,13 @@ def test_notes_say_what_is_missing():
     assert "not run: Adam, l-BFGS, l-SR1+damp" in found
     assert "lsr1 on heart: Not tried: too large." in found
     assert "1 seed only" in found
+
+
+def test_one_of_each_is_told_in_grammar():
+    one = outcome("gd", [1.0, math.inf], budget=Budget(1, 1, 60.0), ended="Diverged.", network=Network(width=1))
+    assert page.facts([one])["Budget"] == "1 iteration and 1 evaluation, at most 60 s"
+    assert page.facts([one])["Networks"].startswith("1 hidden layer of 1 tanh unit, ")
+    assert page.notes([one], main_panels(panels([one])))[0].startswith("The loss did not stay finite in 1 run (")
 
 
 def test_the_curves_of_the_page_are_those_of_the_runs():

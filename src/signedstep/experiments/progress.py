@@ -11,6 +11,7 @@ from rich.table import Table
 
 from signedstep.experiments.runs import Outcome
 from signedstep.experiments.terminal import terminal
+from signedstep.experiments.words import counted
 
 
 class Display:
@@ -72,7 +73,7 @@ class Display:
 def told(outcome: Outcome) -> str:
     """An outcome in a few words."""
     trace = outcome.trace
-    words = f"loss {trace.f[-1]:.6g}, {len(trace.f) - 1} iterations, {trace.seconds[-1]:.2f} s"
+    words = f"loss {trace.f[-1]:.6g}, {counted(len(trace.f) - 1, 'iteration')}, {trace.seconds[-1]:.2f} s"
     return words if outcome.finished else f"{words}, not finished: {outcome.ended}"
 
 

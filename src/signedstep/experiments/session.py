@@ -10,6 +10,7 @@ from signedstep.experiments.problems import Place
 from signedstep.experiments.progress import Display, clock, told
 from signedstep.experiments.schedule import Backend, complete
 from signedstep.experiments.store import Kept, Store
+from signedstep.experiments.words import counted
 
 K = TypeVar("K", bound=Kept)
 
@@ -31,8 +32,9 @@ def outcomes_of(
         there = {run: outcome for run in runs if (outcome := store.get(run)) is not None}
     expected = {run: expected_seconds(run) for run in runs if run not in there}
     outdated = sum(store.file(run).exists() for run in expected)
-    again = f", {outdated} of another version, budget, network or code are done again" if outdated else ""
-    console.print(f"{len(runs)} runs, {len(there)} of them done before{again}.", highlight=False)
+    done = "is" if outdated == 1 else "are"
+    again = f", {outdated} of another version, budget, network or code {done} done again" if outdated else ""
+    console.print(f"{counted(len(runs), 'run')}, {len(there)} of them done before{again}.", highlight=False)
     if expected:
         total = clock(sum(expected.values()))
         console.print(f"{len(expected)} to run, about {total} of computing on one core.", highlight=False)

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from signedstep.experiments import paper
 from signedstep.experiments.panels import MEASURE_NAMES, Measure, Panel, completed, loss, shared_columns, spent
 from signedstep.experiments.stats import median, quantile
+from signedstep.experiments.words import counted
 
 DIGITS = 3
 """Decimals of a loss beside the paper's, which has as many; or significant digits where a table is exact."""
@@ -73,8 +74,8 @@ class Table:
     def limits(self) -> str:
         """The limits in words, "50 iterations" or "50 to 100 iterations"."""
         found = sorted({line.limit for line in self.lines})
-        span = f"{found[0]}" if len(found) == 1 else f"{found[0]} to {found[-1]}"
-        return f"{span} {MEASURE_NAMES[self.measure]}"
+        least = f"{found[0]} to " if len(found) > 1 else ""
+        return least + counted(found[-1], MEASURE_NAMES[self.measure].removesuffix("s"))
 
 
 def table(chosen: Sequence[Panel], measure: Measure, exact: bool = False) -> Table:

@@ -13,6 +13,7 @@ from signedstep.experiments.bench.solved import TAUS, solved
 from signedstep.experiments.bench.solvers import PEERS
 from signedstep.experiments.bench.wins import CHECKPOINTS, Duel, duel, time_to_match
 from signedstep.experiments.stats import median
+from signedstep.experiments.words import counted
 
 MATCH_AT = 200
 
@@ -156,9 +157,9 @@ def _solved(found: Results, title: str) -> Grid:
     ]
     head = ["solver", *(f"to {tau:.0e}" for tau in TAUS), *(f"s to {tau:.0e}" for tau in TAUS)]
     note = (
-        f"{len(by_tau[0].evals.evals)} problems and starts: share solved (median evaluations), and median seconds. "
-        "Solved to tau: f - best <= tau (f(start) - best), where best is the lowest value that any of these solvers "
-        "saw. A median is infinite where less than half are solved."
+        f"{counted(len(by_tau[0].evals.evals), 'pair')} of problem and start: share solved (median evaluations), "
+        "and median seconds. Solved to tau: f - best <= tau (f(start) - best), where best is the lowest value that "
+        "any of these solvers saw. A median is infinite where less than half are solved."
     )
     return Grid(title, head, rows, note)
 

@@ -17,6 +17,7 @@ from signedstep.experiments.commands.common import (
     positive,
     unusable,
 )
+from signedstep.experiments.words import counted
 
 WIDTH = 180
 
@@ -94,4 +95,4 @@ def _carry_out(arguments: argparse.Namespace, runs: list[BenchRun], first: str, 
 
 def _told(outcome: BenchOutcome) -> str:
     lowest = outcome.trace.f[-1] if outcome.trace.f else math.inf
-    return f"{lowest:.6g} after {outcome.evals} evaluations, {outcome.seconds:.2f} s, {outcome.kind}"
+    return f"{lowest:.6g} after {counted(outcome.evals, 'evaluation')}, {outcome.seconds:.2f} s, {outcome.kind}"

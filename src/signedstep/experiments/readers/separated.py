@@ -9,6 +9,7 @@ import numpy as np
 
 from signedstep.experiments.readers.lines import Lines
 from signedstep.experiments.readers.table import DataError, Limits, Table, first, is_number, make_table
+from signedstep.experiments.words import counted
 
 DELIMITERS = (",", ";", "\t")
 BLANKS = " "
@@ -95,7 +96,7 @@ def _column(label: str | int, header: list[str] | None, width: int, lines: Lines
 def _add(values: array, places: array, fields: list[str], width: int, lines: Lines) -> None:
     """Take one row in."""
     if len(fields) != width:
-        raise lines.error(f"the line has {len(fields)} columns, the first one has {width}")
+        raise lines.error(f"the line has {counted(len(fields), 'column')}, the first one has {width}")
     for position, field in enumerate(fields):
         if not is_number(field):
             missing = "is missing" if not field else f"{field[:40]!r} is not a number"
