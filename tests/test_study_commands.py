@@ -161,6 +161,20 @@ def test_results_that_cannot_be_written_are_refused_before_anything_runs(command
     assert files(tmp_path) == before
 
 
+@pytest.mark.parametrize("command", COMMANDS)
+def test_a_folder_in_the_place_of_a_run_is_named_before_anything_runs(command, tmp_path, capsys):
+    words = [*COMMANDS[command], "--results", tmp_path]
+    assert status(*words) == 0
+    (first, *others) = sorted(tmp_path.rglob("*-seed0.json"))
+    for outcome in (first, *others):
+        outcome.unlink()
+    first.mkdir()
+    capsys.readouterr()
+    assert status(*words) == 2
+    assert capsys.readouterr().err == (f"signedstep: the outcome of a run cannot be kept in {first}: Is a directory\n")
+    assert not [outcome for outcome in others if outcome.exists()]
+
+
 @pytest.mark.parametrize(("module", "extras"), [("rich", "experiments"), ("distributed", "dask")])
 def test_what_is_not_installed_is_named(module, extras, tmp_path, capsys, monkeypatch):
     monkeypatch.delitem(sys.modules, "rich.console", raising=False)

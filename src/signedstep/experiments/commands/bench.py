@@ -49,6 +49,7 @@ def add(commands) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
+    from signedstep.experiments.store import StoreError
     from signedstep.experiments.terminal import terminal
 
     place, console = place_of(arguments), terminal()
@@ -69,7 +70,7 @@ def run(arguments: argparse.Namespace) -> int:
     tell_missing(solvers, say)
     try:
         return _carry_out(arguments, runs_of(arguments, problems, solvers), first, console)
-    except ConnectionError as error:
+    except (ConnectionError, StoreError) as error:
         return complain(error)
     except KeyboardInterrupt:
         console.print("Interrupted. Finished runs are kept; the same command goes on from there.")

@@ -71,7 +71,7 @@ def carry_out(
     from signedstep.experiments.report import write
     from signedstep.experiments.schedule import here, on_dask
     from signedstep.experiments.session import outcomes_of
-    from signedstep.experiments.store import Store
+    from signedstep.experiments.store import Store, StoreError
     from signedstep.experiments.summary import summary
     from signedstep.experiments.terminal import terminal
     from signedstep.experiments.training import BadStartError
@@ -86,7 +86,7 @@ def carry_out(
             runs, store, backend, place, lambda run: expected_seconds(run, *shapes[run.data]), console
         )
         page = write(outcomes, folder / "report", title, arguments.command_line, comparison)
-    except (BadStartError, ConnectionError) as error:
+    except (BadStartError, ConnectionError, StoreError) as error:
         return complain(error)
     except KeyboardInterrupt:
         console.print("Interrupted. Finished runs are kept; the same command goes on from there.")
