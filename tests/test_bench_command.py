@@ -1,5 +1,6 @@
 """`signedstep bench` from the command line to its tables."""
 
+import re
 import sys
 
 import pytest
@@ -169,6 +170,15 @@ def test_one_of_each_is_told_in_grammar(tmp_path, capsys):
     said = capsys.readouterr().out
     assert "1 run, 0 of them done before, 1 of another version, budget, network or code is done again." in said
     assert "1 pair of problem and start: " in said
+
+
+def test_one_solver_alone_has_its_losses_in_the_details_and_no_empty_table(tmp_path, capsys):
+    words = ["bench", "--family", "factorisation", "--only", "40x30", "--half", "all", "--solvers", "lbfgs"]
+    assert status(*words, "--details", "--seeds", "1", "--jobs", "1", "--budget", "60", "--results", tmp_path) == 0
+    said = capsys.readouterr().out
+    (outcome,) = Store(tmp_path / "runs", BenchOutcome).outcomes()
+    assert re.search(rf"│ factorisation/40x30\S* │ +\S+ │ +{outcome.trace.f[-1]:.3g} │", said)
+    assert "against the others" not in said
 
 
 def test_float32_and_side_by_side(tmp_path, capsys):

@@ -86,5 +86,12 @@ def test_the_report_has_figures_tables_and_a_page_that_says_everything(tmp_path)
 
 
 def test_one_solver_alone_has_a_report_too(tmp_path):
-    page = write([at("auto", 0.5, 0.4, 0.3)], "auto", tmp_path, "signedstep bench")
-    assert "these runs do not hold what it needs" in page.read_text()
+    starts = [at("auto", *losses, seed=seed) for seed, losses in enumerate([(0.5, 0.4, 0.3), (0.7, 0.4, 1 / 3)])]
+    text = write(starts, "auto", tmp_path, "signedstep bench").read_text()
+    assert "these runs do not hold what it needs" in text
+    assert "against the others" not in text
+    assert "is lower." not in text
+    with (tmp_path / "tables" / "problems.csv").open() as file:
+        (row,) = csv.DictReader(file)
+    assert row.pop("table") == "Median loss of auto, problem by problem"
+    assert row == {"problem": "networks/a", "at 50": "0.6", "at 200": "0.4", "at 1000": "0.317"}

@@ -34,11 +34,12 @@ TITLE = "Our methods next to their peers"
 
 
 def show(outcomes: Sequence[BenchOutcome], first: str, details: bool, console: Console) -> None:
-    """Print all tables."""
+    """Print all tables that have rows."""
     found = results(outcomes)
     tables = [*win_tables(found, first), *solved_tables(found), endings(outcomes)]
     for grid in [*tables, problem_table(found, first)] if details else tables:
-        console.print(_table(grid))
+        if grid.rows:
+            console.print(_table(grid))
 
 
 def write(outcomes: Sequence[BenchOutcome], first: str, folder: Path, command: str) -> Path:
