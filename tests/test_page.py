@@ -59,6 +59,26 @@ def shown(page):
     return page.evaluate("document.getElementById('plot').data.filter(t => t.name).map(t => t.name)")
 
 
+def widths(page):
+    """Of every table: how far it stands out of its section, and whether it can be scrolled to its end."""
+    return page.evaluate("""[...document.querySelectorAll("table")].filter(table => table.offsetWidth).map(table => {
+        const [box, column] = [".scroll", "section"].map(name => table.closest(name).getBoundingClientRect());
+        const scroll = table.closest(".scroll");
+        scroll.scrollLeft = 1e6;
+        const reached = table.getBoundingClientRect().right <= scroll.getBoundingClientRect().right + 1;
+        return [Math.max(column.left - box.left, box.right - column.right, 0), reached];
+    })""")
+
+
+@pytest.mark.parametrize("opened", [(1280, "light"), (1920, "light"), (390, "dark")], indirect=True, ids=str)
+def test_wide_tables_stay_in_the_column_of_the_text(opened):
+    page, _ = opened
+    page.evaluate("document.querySelectorAll('details').forEach(part => part.open = true)")
+    found = widths(page)
+    assert len(found) > 2
+    assert all(out < 1 and reached for out, reached in found), found
+
+
 @pytest.mark.parametrize("opened", [(1280, "light"), (390, "dark")], indirect=True, ids=["desktop", "phone"])
 def test_the_page_loads_in_silence_and_fits(opened):
     page, said = opened
@@ -145,6 +165,8 @@ def test_the_page_of_the_benchmark_loads_in_silence_and_fits(browser, tmp_path, 
     assert len(images) == 5
     assert all(complete and alt for complete, alt in images)
     assert page.locator("table").count() >= 8
+    page.evaluate("document.querySelectorAll('details').forEach(part => part.open = true)")
+    assert all(out < 1 and reached for out, reached in widths(page))
     assert page.locator("text=IndexError: <x> & more").count() == 1
     assert said == []
     page.close()
