@@ -115,11 +115,12 @@ def test_a_method_can_be_hidden_shown_and_seen_alone(opened):
 def test_the_axes_can_be_switched(opened):
     page, _ = opened
     axes = "(({xaxis, yaxis}) => [xaxis.type, yaxis.type, xaxis.title.text])(document.getElementById('plot').layout)"
-    assert page.evaluate(axes) == ["linear", "log", "evaluations of loss and gradient"]
+    assert page.evaluate(axes) == ["linear", "log", "iteration"], "as the table"
     page.uncheck("#log-y")
     page.check("#log-x")
+    page.check("input[name=axis][value=evals]")
+    assert page.evaluate(axes) == ["log", "linear", "evaluations of loss and gradient"]
     page.check("input[name=axis][value=iterations]")
-    assert page.evaluate(axes) == ["log", "linear", "iteration"]
     line = "document.getElementById('plot').data.find(t => t.name === 'GD')"
     assert page.evaluate(f"{line}.x") == [0, 1, 2, 3, 4]
     page.check("input[name=axis][value=seconds]")
@@ -149,6 +150,16 @@ def test_the_table_can_be_switched(opened):
     page.get_by_role("button", name="at equal evaluations").click()
     assert page.locator("#table-evals").is_visible()
     assert not page.locator("#table-iterations").is_visible()
+
+
+def test_a_comparison_opens_with_evaluations_curves_and_table_alike(browser, tmp_path):
+    page = browser.new_page()
+    page.goto(report.write(made(), tmp_path, "Which?", "signedstep compare", comparison=True).as_uri())
+    assert page.locator("input[name=axis]:checked").get_attribute("value") == "evals"
+    assert page.locator("#table-evals").is_visible()
+    assert not page.locator("#table-iterations").is_visible()
+    assert page.locator("#tabs button").all_inner_texts() == ["at equal evaluations", "at equal iterations"]
+    page.close()
 
 
 @pytest.mark.parametrize(("width", "scheme"), [(1280, "light"), (390, "dark")], ids=["desktop", "phone"])

@@ -11,9 +11,9 @@ from made_outcomes import ending_at, falling, outcome
 from signedstep.experiments import page, report
 from signedstep.experiments.claims import claims
 from signedstep.experiments.explorer import explorer
-from signedstep.experiments.panels import MEASURES, main_panels, panels
+from signedstep.experiments.panels import main_panels, panels
 from signedstep.experiments.runs import Budget, Network
-from signedstep.experiments.tables import table
+from signedstep.experiments.tables import tables
 
 TIME_LIMIT = {"finished": False, "ended": "The time limit of 60 s was reached."}
 NAUGHTY = "</script><script>alert(1)</script> ../../x & y"
@@ -23,9 +23,8 @@ def rendered(outcomes, command="signedstep reproduce", comparison=False):
     """The page without its pictures, which take most of the time."""
     everything = panels(outcomes)
     main = main_panels(everything)
-    tables = [table(main, measure, exact=comparison) for measure in MEASURES] if main else []
     verdicts = claims(everything, main)
-    return page.page("Title", command, "stamp", everything, main, verdicts, tables, {}, comparison)
+    return page.page("Title", command, "stamp", everything, main, verdicts, tables(main, comparison), {}, comparison)
 
 
 def own_text(html):

@@ -5,7 +5,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from signedstep.experiments import paper
-from signedstep.experiments.panels import MEASURE_NAMES, Measure, Panel, completed, loss, shared_columns, spent
+from signedstep.experiments.panels import (
+    MEASURE_NAMES,
+    MEASURES,
+    Measure,
+    Panel,
+    completed,
+    loss,
+    shared_columns,
+    spent,
+)
 from signedstep.experiments.stats import median, quantile
 from signedstep.experiments.words import counted
 
@@ -76,6 +85,15 @@ class Table:
         found = sorted({line.limit for line in self.lines})
         least = f"{found[0]} to " if len(found) > 1 else ""
         return least + counted(found[-1], MEASURE_NAMES[self.measure].removesuffix("s"))
+
+
+def tables(chosen: Sequence[Panel], comparison: bool = False) -> list[Table]:
+    """The table by each measure, none without panels; the first is what a page opens with, curves included.
+
+    The paper counts iterations. Who compares methods for data of their own pays for evaluations.
+    """
+    measures = reversed(MEASURES) if comparison else MEASURES
+    return [table(chosen, measure, exact=comparison) for measure in measures] if chosen else []
 
 
 def table(chosen: Sequence[Panel], measure: Measure, exact: bool = False) -> Table:
