@@ -2,12 +2,14 @@
 
 import os
 import re
+import subprocess
 import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+import signedstep
 from signedstep.cli import main
 from signedstep.experiments.solvers import BASELINES, SOLVERS
 from signedstep.experiments.store import Store
@@ -90,6 +92,33 @@ def test_compare_takes_a_known_set_and_runs_again_with_another_budget(tmp_path, 
     assert status("compare", "heart", *OWN, "--results", tmp_path, "--iterations", "3") == 0
     assert "5 of another version, budget, network or code are done again" in " ".join(capsys.readouterr().out.split())
     assert [outcome.run.budget.iterations for outcome in store.outcomes()] == [3] * 5
+
+
+def test_it_tells_its_version(capsys):
+    assert status("--version") == 0
+    assert capsys.readouterr().out == f"signedstep {signedstep.__version__}\n"
+
+
+@pytest.mark.parametrize("words", [["data", "list"], ["--help"]], ids=" ".join)
+@pytest.mark.parametrize("buffered", [True, False])
+def test_a_reader_that_has_gone_is_no_error(words, buffered):
+    reader, writer = os.pipe()
+    os.close(reader)
+    environment = {**os.environ, "PYTHONUNBUFFERED": "" if buffered else "1"}
+    command = [sys.executable, "-m", "signedstep.cli", *words]
+    ended = subprocess.run(command, stdout=writer, stderr=subprocess.PIPE, env=environment, text=True, check=False)
+    os.close(writer)
+    assert ended.stderr == ""
+    assert ended.returncode == (0 if words == ["--help"] and not buffered else 1), "argparse does not look"
+
+
+def test_an_interrupt_at_any_time_ends_without_a_traceback(monkeypatch, capsys):
+    def interrupted(*_, **__):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("signedstep.experiments.data.load", interrupted)
+    assert status("compare", "heart") == 130
+    assert capsys.readouterr().err == ""
 
 
 @pytest.mark.parametrize(

@@ -8,15 +8,7 @@ from signedstep.experiments.bench.problems import FAMILIES, HALVES, TRAINING
 from signedstep.experiments.bench.runs import BenchOutcome, BenchRun
 from signedstep.experiments.bench.solvers import DEFAULT, PEERS
 from signedstep.experiments.commands.asked import first_of, problems_of, runs_of, solvers_of, tell_missing
-from signedstep.experiments.commands.common import (
-    INTERRUPTED,
-    add_data_dir,
-    complain,
-    count,
-    place_of,
-    positive,
-    unusable,
-)
+from signedstep.experiments.commands.common import add_data_dir, complain, count, place_of, positive, unusable
 from signedstep.experiments.words import counted
 
 WIDTH = 180
@@ -74,7 +66,7 @@ def run(arguments: argparse.Namespace) -> int:
         return complain(error)
     except KeyboardInterrupt:
         console.print("Interrupted. Finished runs are kept; the same command goes on from there.")
-        return INTERRUPTED
+        raise
 
 
 def _carry_out(arguments: argparse.Namespace, runs: list[BenchRun], first: str, console) -> int:

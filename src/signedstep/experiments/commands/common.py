@@ -12,9 +12,6 @@ from signedstep.experiments.problems import Place
 from signedstep.experiments.runs import Budget, Network, Outcome, Run
 from signedstep.experiments.studies import SEEDS, TABLE1_BUDGET
 
-INTERRUPTED = 130
-"""The exit status of a program that was interrupted, by the shell's convention."""
-
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     """The options of the budget, the network, and where and how runs are carried out."""
@@ -90,7 +87,7 @@ def carry_out(
         return complain(error)
     except KeyboardInterrupt:
         console.print("Interrupted. Finished runs are kept; the same command goes on from there.")
-        return INTERRUPTED
+        raise
     console.print(summary(outcomes, exact=comparison))
     console.print(f"Report: {page}", soft_wrap=True, highlight=False)
     return 0
