@@ -204,6 +204,27 @@ def test_a_folder_in_the_place_of_a_run_is_named_before_anything_runs(command, t
     assert not [outcome for outcome in others if outcome.exists()]
 
 
+def test_a_damaged_outcome_is_named_and_run_again(tmp_path, capsys):
+    words = [*COMMANDS["compare"], "--results", tmp_path]
+    assert status(*words) == 0
+    damaged = next(tmp_path.rglob("gd-seed0.json"))
+    whole = damaged.read_text()
+    damaged.write_text(whole[:100])
+    capsys.readouterr()
+    assert status(*words) == 0
+    said, complaints = capsys.readouterr()
+    assert said.startswith(f"{damaged}: is damaged, no outcome; it will be run again\n5 runs, 4 of them done before.\n")
+    assert complaints == ""
+
+
+def test_a_report_that_cannot_be_written_is_told_in_a_line(tmp_path, capsys):
+    (tmp_path / "compare" / "heart" / "report" / "report.html").mkdir(parents=True)
+    assert status(*COMMANDS["compare"], "--results", tmp_path) == 1
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith("signedstep: ")
+    assert "report.html" in line
+
+
 @pytest.mark.parametrize(("module", "extras"), [("rich", "experiments"), ("distributed", "dask")])
 def test_what_is_not_installed_is_named(module, extras, tmp_path, capsys, monkeypatch):
     monkeypatch.delitem(sys.modules, "rich.console", raising=False)

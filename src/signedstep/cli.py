@@ -34,6 +34,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     except BrokenPipeError:  # nobody reads on, as after `| head`; what is left to be written goes nowhere
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
+    except OSError as error:  # a disk that is full, a folder that is closed: no fault of this program
+        print(f"signedstep: {error}", file=sys.stderr)
+        return 1
     except KeyboardInterrupt:
         return INTERRUPTED
 
