@@ -36,7 +36,13 @@ def test_logs_get_a_line_for_each_run():
     assert line.endswith("left")
 
 
-def test_terminals_see_the_run_in_hand_and_its_loss():
+def test_a_terminal_that_cannot_redraw_gets_lines_too(monkeypatch):
+    monkeypatch.setenv("TERM", "dumb")
+    assert shown(live=True) == shown(live=False)
+
+
+def test_terminals_see_the_run_in_hand_and_its_loss(monkeypatch):
+    monkeypatch.setenv("TERM", "xterm")
     text = shown(live=True)
     assert RUN.name in text
     assert "iteration 7, loss 0.125" in text
