@@ -117,6 +117,11 @@ def test_a_bad_line_is_named(tmp_path, line):
     assert re.search(f", line 4: .*{re.escape(BAD_LINES[line])}", refusal(tmp_path, text))
 
 
+def test_a_table_with_columns_under_another_name_is_told_how_to_be_called(tmp_path):
+    text = refusal(tmp_path, b"age,pulse,ill\n50,60,1\n", "mine.data")
+    assert "line 1: the label 'age,pulse,ill' is not a number; a table with columns must be called .csv or .tsv" in text
+
+
 def test_files_that_hold_no_two_classes(tmp_path):
     assert "no rows" in refusal(tmp_path, b"")
     assert "no rows" in refusal(tmp_path, b"\n# nothing\n")
