@@ -1,5 +1,6 @@
 """`signedstep bench` from the command line to its tables."""
 
+import re
 import sys
 
 import pytest
@@ -156,6 +157,28 @@ def test_what_is_not_installed_is_named_and_the_rest_is_run(tmp_path, capsys, mo
     assert kinds == {"lbfgs": BUDGET, "torchzero-lsr1": ABSENT}
     assert status("bench", "--family", "cutest", "--results", tmp_path) == 2
     assert "cutest is left out: it needs sif2jax; pip install 'signedstep[bench]' brings it." in capsys.readouterr().out
+
+
+def test_one_of_each_is_told_in_grammar(tmp_path, capsys):
+    words = ["bench", "--family", "factorisation", "--only", "40x30", "--half", "all", "--solvers", "lbfgs"]
+    words += ["--seeds", "1", "--jobs", "1", "--no-report", "--results", tmp_path]
+    assert status(*words, "--budget", "1") == 0
+    said = capsys.readouterr().out
+    assert "1 run, 0 of them done before." in said
+    assert " after 1 evaluation, " in said
+    assert status(*words, "--budget", "2") == 0
+    said = capsys.readouterr().out
+    assert "1 run, 0 of them done before, 1 of another version, budget, network or code is done again." in said
+    assert "1 pair of problem and start: " in said
+
+
+def test_one_solver_alone_has_its_losses_in_the_details_and_no_empty_table(tmp_path, capsys):
+    words = ["bench", "--family", "factorisation", "--only", "40x30", "--half", "all", "--solvers", "lbfgs"]
+    assert status(*words, "--details", "--seeds", "1", "--jobs", "1", "--budget", "60", "--results", tmp_path) == 0
+    said = capsys.readouterr().out
+    (outcome,) = Store(tmp_path / "runs", BenchOutcome).outcomes()
+    assert re.search(rf"│ factorisation/40x30\S* │ +\S+ │ +{outcome.trace.f[-1]:.3g} │", said)
+    assert "against the others" not in said
 
 
 def test_float32_and_side_by_side(tmp_path, capsys):

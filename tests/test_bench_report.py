@@ -1,18 +1,20 @@
 """What the benchmark writes: profiles and solved problems on hand-made outcomes, figures, tables and the page."""
 
 import csv
+import io
 import math
 import re
 
 import numpy as np
 
 from bench_outcomes import at, made, outcome
-from signedstep.experiments.bench.report import write
+from signedstep.experiments.bench.report import show, write
 from signedstep.experiments.bench.results import results
 from signedstep.experiments.bench.runs import ABSENT, CRASHED
 from signedstep.experiments.bench.solved import solved
-from signedstep.experiments.bench.tables import solved_tables
+from signedstep.experiments.bench.tables import solved_tables, win_tables
 from signedstep.experiments.profiles import data_profile, performance
+from signedstep.experiments.terminal import terminal
 
 
 def test_solved_is_relative_to_the_best_that_anyone_saw():
@@ -85,6 +87,25 @@ def test_the_report_has_figures_tables_and_a_page_that_says_everything(tmp_path)
     assert {row["table"] for row in wins} == {"auto against the others", "networks", "pinns"}
 
 
+def test_a_narrow_terminal_cuts_no_cell():
+    text = io.StringIO()
+    show(made(), "auto", True, terminal(file=text, width=80))
+    said = text.getvalue()
+    assert "…" not in said
+    assert max(map(len, said.splitlines())) <= 80
+    tables = win_tables(results(made()), "auto")
+    assert len(tables) == 3
+    assert all(cell in said for grid in tables for row in (grid.head, *grid.rows) for cell in row)
+    assert said.count("auto against the others") == 1
+
+
 def test_one_solver_alone_has_a_report_too(tmp_path):
-    page = write([at("auto", 0.5, 0.4, 0.3)], "auto", tmp_path, "signedstep bench")
-    assert "these runs do not hold what it needs" in page.read_text()
+    starts = [at("auto", *losses, seed=seed) for seed, losses in enumerate([(0.5, 0.4, 0.3), (0.7, 0.4, 1 / 3)])]
+    text = write(starts, "auto", tmp_path, "signedstep bench").read_text()
+    assert "these runs do not hold what it needs" in text
+    assert "against the others" not in text
+    assert "is lower." not in text
+    with (tmp_path / "tables" / "problems.csv").open() as file:
+        (row,) = csv.DictReader(file)
+    assert row.pop("table") == "Median loss of auto, problem by problem"
+    assert row == {"problem": "networks/a", "at 50": "0.6", "at 200": "0.4", "at 1000": "0.317"}

@@ -310,12 +310,15 @@ def test_the_list_says_what_is_here(tmp_path, capsys):
     assert "4 of 16 load without network" in text
 
 
-def test_wrong_questions(capsys):
+def test_wrong_questions(capsys, monkeypatch):
     assert run("fetch", "hart") == 2
     assert "must be one of a1a" in capsys.readouterr().err
     assert run("verify", "gisette") == 1
     assert "not here" in capsys.readouterr().out
-    assert run("list", "--data-dir", "nowhere") == 1
+    monkeypatch.setenv(sources.VARIABLE, "nowhere")
+    for action in ("list", "fetch", "verify"):
+        assert run(action, *["heart"] * (action == "fetch")) == 2
+        assert capsys.readouterr().err == "signedstep: SIGNEDSTEP_DATA must be a folder, got 'nowhere'\n"
 
 
 def test_the_page_on_data_has_the_table_that_the_command_prints(capsys):

@@ -88,6 +88,7 @@ def test_copies_and_pickles(history, twin):
 
 def test_repr_tells_the_length_and_both_ends(history):
     assert repr(history) == "<History of 2 iterations, f 5 -> 1>"
+    assert repr(History(5.0, 7.0, RECORDS[:1])).startswith("<History of 1 iteration, f 5 -> ")
     assert repr(History(5.0, 7.0)) == "<History of 0 iterations, f 5>"
 
 

@@ -59,6 +59,26 @@ def shown(page):
     return page.evaluate("document.getElementById('plot').data.filter(t => t.name).map(t => t.name)")
 
 
+def widths(page):
+    """Of every table: how far it stands out of its section, and whether it can be scrolled to its end."""
+    return page.evaluate("""[...document.querySelectorAll("table")].filter(table => table.offsetWidth).map(table => {
+        const [box, column] = [".scroll", "section"].map(name => table.closest(name).getBoundingClientRect());
+        const scroll = table.closest(".scroll");
+        scroll.scrollLeft = 1e6;
+        const reached = table.getBoundingClientRect().right <= scroll.getBoundingClientRect().right + 1;
+        return [Math.max(column.left - box.left, box.right - column.right, 0), reached];
+    })""")
+
+
+@pytest.mark.parametrize("opened", [(1280, "light"), (1920, "light"), (390, "dark")], indirect=True, ids=str)
+def test_wide_tables_stay_in_the_column_of_the_text(opened):
+    page, _ = opened
+    page.evaluate("document.querySelectorAll('details').forEach(part => part.open = true)")
+    found = widths(page)
+    assert len(found) > 2
+    assert all(out < 1 and reached for out, reached in found), found
+
+
 @pytest.mark.parametrize("opened", [(1280, "light"), (390, "dark")], indirect=True, ids=["desktop", "phone"])
 def test_the_page_loads_in_silence_and_fits(opened):
     page, said = opened
@@ -95,11 +115,12 @@ def test_a_method_can_be_hidden_shown_and_seen_alone(opened):
 def test_the_axes_can_be_switched(opened):
     page, _ = opened
     axes = "(({xaxis, yaxis}) => [xaxis.type, yaxis.type, xaxis.title.text])(document.getElementById('plot').layout)"
-    assert page.evaluate(axes) == ["linear", "log", "evaluations of loss and gradient"]
+    assert page.evaluate(axes) == ["linear", "log", "iteration"], "as the table"
     page.uncheck("#log-y")
     page.check("#log-x")
+    page.check("input[name=axis][value=evals]")
+    assert page.evaluate(axes) == ["log", "linear", "evaluations of loss and gradient"]
     page.check("input[name=axis][value=iterations]")
-    assert page.evaluate(axes) == ["log", "linear", "iteration"]
     line = "document.getElementById('plot').data.find(t => t.name === 'GD')"
     assert page.evaluate(f"{line}.x") == [0, 1, 2, 3, 4]
     page.check("input[name=axis][value=seconds]")
@@ -131,6 +152,16 @@ def test_the_table_can_be_switched(opened):
     assert not page.locator("#table-iterations").is_visible()
 
 
+def test_a_comparison_opens_with_evaluations_curves_and_table_alike(browser, tmp_path):
+    page = browser.new_page()
+    page.goto(report.write(made(), tmp_path, "Which?", "signedstep compare", comparison=True).as_uri())
+    assert page.locator("input[name=axis]:checked").get_attribute("value") == "evals"
+    assert page.locator("#table-evals").is_visible()
+    assert not page.locator("#table-iterations").is_visible()
+    assert page.locator("#tabs button").all_inner_texts() == ["at equal evaluations", "at equal iterations"]
+    page.close()
+
+
 @pytest.mark.parametrize(("width", "scheme"), [(1280, "light"), (390, "dark")], ids=["desktop", "phone"])
 def test_the_page_of_the_benchmark_loads_in_silence_and_fits(browser, tmp_path, width, scheme):
     address = bench_report.write(bench_made(), "auto", tmp_path, "signedstep bench").as_uri()
@@ -145,6 +176,8 @@ def test_the_page_of_the_benchmark_loads_in_silence_and_fits(browser, tmp_path, 
     assert len(images) == 5
     assert all(complete and alt for complete, alt in images)
     assert page.locator("table").count() >= 8
+    page.evaluate("document.querySelectorAll('details').forEach(part => part.open = true)")
+    assert all(out < 1 and reached for out, reached in widths(page))
     assert page.locator("text=IndexError: <x> & more").count() == 1
     assert said == []
     page.close()

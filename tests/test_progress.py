@@ -8,9 +8,10 @@ import threading
 
 import pytest
 
-from made_outcomes import ending_at
+from made_outcomes import ending_at, outcome
 from signedstep.experiments import heartbeat
 from signedstep.experiments.progress import Display, clock
+from signedstep.experiments.runs import Budget
 from signedstep.experiments.summary import summary
 from signedstep.experiments.terminal import terminal
 from test_store import OUTCOME, RUN
@@ -31,11 +32,17 @@ def shown(*, live):
 
 def test_logs_get_a_line_for_each_run():
     (line,) = shown(live=False).splitlines()
-    assert line.startswith(f"1/2 {RUN.name}: loss 0.3, 1 iterations, 0.01 s, not finished: The time limit of 60 s was")
+    assert line.startswith(f"1/2 {RUN.name}: loss 0.3, 1 iteration, 0.01 s, not finished: The time limit of 60 s was")
     assert line.endswith("left")
 
 
-def test_terminals_see_the_run_in_hand_and_its_loss():
+def test_a_terminal_that_cannot_redraw_gets_lines_too(monkeypatch):
+    monkeypatch.setenv("TERM", "dumb")
+    assert shown(live=True) == shown(live=False)
+
+
+def test_terminals_see_the_run_in_hand_and_its_loss(monkeypatch):
+    monkeypatch.setenv("TERM", "xterm")
     text = shown(live=True)
     assert RUN.name in text
     assert "iteration 7, loss 0.125" in text
@@ -72,6 +79,13 @@ def test_a_summary_has_the_numbers_and_ties_of_the_page():
     assert "6e-13" in printed(exact=True)
     assert "Lowest median: l-BFGS and l-SR1 and GD, 0.000." in printed(exact=False)
     assert "6e-13" not in printed(exact=False)
+
+
+def test_a_summary_counts_in_grammar():
+    budget = Budget(1, 1, 60.0)
+    text = io.StringIO()
+    terminal(file=text, width=120).print(summary([outcome("gd", [1.0, 0.5], budget=budget)]))
+    assert "Training loss after 1 evaluation, median of 1 seed\n" in text.getvalue()
 
 
 def test_clock():

@@ -117,6 +117,11 @@ def test_a_bad_line_is_named(tmp_path, line):
     assert re.search(f", line 4: .*{re.escape(BAD_LINES[line])}", refusal(tmp_path, text))
 
 
+def test_a_table_with_columns_under_another_name_is_told_how_to_be_called(tmp_path):
+    text = refusal(tmp_path, b"age,pulse,ill\n50,60,1\n", "mine.data")
+    assert "line 1: the label 'age,pulse,ill' is not a number; a table with columns must be called .csv or .tsv" in text
+
+
 def test_files_that_hold_no_two_classes(tmp_path):
     assert "no rows" in refusal(tmp_path, b"")
     assert "no rows" in refusal(tmp_path, b"\n# nothing\n")
@@ -234,12 +239,16 @@ def test_csv(tmp_path, delimiter, header):
 
 def test_the_label_is_a_column_by_name_or_number(tmp_path):
     text = '\ufeff"ill, or not",age,pulse\n1,50,"60"\n0,70,80\n'.encode()
-    for label in ("ill, or not", 0, "0", -3):
+    for label in ("ill, or not", 0, "0"):
         table = reading(tmp_path, text, "a.csv", label=label)
         np.testing.assert_array_equal(table.X, [[50, 60], [70, 80]])
         np.testing.assert_array_equal(table.y, [1, -1])
-    for label in ("Age", 3, "-4", ""):
-        assert "no one column is called" in refusal(tmp_path, text, "a.csv", label=label)
+    for label in (-1, "-1", 2):
+        np.testing.assert_array_equal(reading(tmp_path, text, "a.csv", label=label).X, [[1, 50], [0, 70]])
+    for label in ("Age", 3, -2, "-2", "-3", ""):
+        complaint = refusal(tmp_path, text, "a.csv", label=label)
+        assert f"no one column is called {label!r}" in complaint
+        assert "numbers go from 0 to 2, -1 is the last" in complaint
 
 
 @pytest.mark.parametrize(
@@ -251,6 +260,7 @@ def test_the_label_is_a_column_by_name_or_number(tmp_path):
         ("1,2,0\n1,1e999,1\n", "line 2, column 2: the value is inf"),
         ("1,2,0\n1,1_0,1\n", "line 2: the value of column 2 '1_0' is not a number"),
         ("1,2,0\n1,2,1,\n", "line 2: the line has 4 columns, the first one has 3"),
+        ("1,2,0\n7\n", "line 2: the line has 1 column, the first one has 3"),
         ("1,2,setosa\n", "line 1: the value of column 3 'setosa' is not a number"),
         ("1,5;2,5;0\n", "line 1: the line has ',' and ';'"),
         ("5\n6\n", "line 1: the line has one column"),

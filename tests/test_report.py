@@ -11,9 +11,9 @@ from made_outcomes import ending_at, falling, outcome
 from signedstep.experiments import page, report
 from signedstep.experiments.claims import claims
 from signedstep.experiments.explorer import explorer
-from signedstep.experiments.panels import MEASURES, main_panels, panels
-from signedstep.experiments.runs import Network
-from signedstep.experiments.tables import table
+from signedstep.experiments.panels import main_panels, panels
+from signedstep.experiments.runs import Budget, Network
+from signedstep.experiments.tables import tables
 
 TIME_LIMIT = {"finished": False, "ended": "The time limit of 60 s was reached."}
 NAUGHTY = "</script><script>alert(1)</script> ../../x & y"
@@ -23,9 +23,8 @@ def rendered(outcomes, command="signedstep reproduce", comparison=False):
     """The page without its pictures, which take most of the time."""
     everything = panels(outcomes)
     main = main_panels(everything)
-    tables = [table(main, measure, exact=comparison) for measure in MEASURES] if main else []
     verdicts = claims(everything, main)
-    return page.page("Title", command, "stamp", everything, main, verdicts, tables, {}, comparison)
+    return page.page("Title", command, "stamp", everything, main, verdicts, tables(main, comparison), {}, comparison)
 
 
 def own_text(html):
@@ -196,6 +195,13 @@ def test_notes_say_what_is_missing():
     assert "not run: Adam, l-BFGS, l-SR1+damp" in found
     assert "lsr1 on heart: Not tried: too large." in found
     assert "1 seed only" in found
+
+
+def test_one_of_each_is_told_in_grammar():
+    one = outcome("gd", [1.0, math.inf], budget=Budget(1, 1, 60.0), ended="Diverged.", network=Network(width=1))
+    assert page.facts([one])["Budget"] == "1 iteration and 1 evaluation, at most 60 s"
+    assert page.facts([one])["Networks"].startswith("1 hidden layer of 1 tanh unit, ")
+    assert page.notes([one], main_panels(panels([one])))[0].startswith("The loss did not stay finite in 1 run (")
 
 
 def test_the_curves_of_the_page_are_those_of_the_runs():

@@ -2,8 +2,10 @@
 
 import json
 import math
+import re
 import warnings
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -11,7 +13,7 @@ from hypothesis import strategies as st
 
 import signedstep
 from signedstep.experiments.runs import Budget, Network, Outcome, Run, Trace
-from signedstep.experiments.store import Store
+from signedstep.experiments.store import Store, StoreError
 
 RUN = Run("heart", Network(2), "lsr1-wolfe+-", 3, Budget(10, 20, 60.0))
 TRACE = Trace([0.5, 0.1 + 0.2], [1.0, 1e-300], [1, 3], [0.0, 0.01], [None, -0.5], [None, -1e-3])
@@ -111,6 +113,32 @@ def test_what_a_killed_writer_left_is_not_read(store):
     path = store.put(OUTCOME)
     path.with_name(f".{path.name}.123.tmp").write_text('{"format": 1')
     assert store.outcomes() == [OUTCOME]
+
+
+@pytest.mark.parametrize("kind", ["a folder is there", "a file is above"])
+def test_a_place_that_cannot_take_an_outcome_is_named_before_it_is_run(store, kind):
+    place = store.file(RUN)
+    if kind == "a folder is there":
+        place.mkdir(parents=True)
+    else:
+        place.parent.parent.mkdir(parents=True)
+        place.parent.touch()
+    for ask in (lambda: store.get(RUN), lambda: store.put(OUTCOME)):
+        with pytest.raises(StoreError, match=f"the outcome of a run cannot be kept in {re.escape(str(place))}: "):
+            ask()
+    assert store.outcomes() == []
+    assert not list(store.folder.rglob("*.tmp"))
+
+
+def test_a_file_that_may_not_be_read_is_run_again(store, monkeypatch):
+    store.put(OUTCOME)
+
+    def refuse(path):
+        raise PermissionError(13, "Permission denied", str(path))
+
+    monkeypatch.setattr(Path, "read_bytes", refuse)  # root may read anything
+    with pytest.warns(UserWarning, match="cannot be read; it will be run again"):
+        assert store.get(RUN) is None
 
 
 def test_a_file_in_the_wrong_place_is_left_out(store):

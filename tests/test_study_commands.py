@@ -2,12 +2,14 @@
 
 import os
 import re
+import subprocess
 import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+import signedstep
 from signedstep.cli import main
 from signedstep.experiments.solvers import BASELINES, SOLVERS
 from signedstep.experiments.store import Store
@@ -92,6 +94,36 @@ def test_compare_takes_a_known_set_and_runs_again_with_another_budget(tmp_path, 
     assert [outcome.run.budget.iterations for outcome in store.outcomes()] == [3] * 5
 
 
+def test_it_tells_its_version(capsys):
+    assert status("--version") == 0
+    assert capsys.readouterr().out == f"signedstep {signedstep.__version__}\n"
+
+
+@pytest.mark.parametrize("words", [["data", "list"], ["--help"]], ids=" ".join)
+@pytest.mark.parametrize("buffered", [True, False])
+def test_a_reader_that_has_gone_is_no_error(words, buffered):
+    reader, writer = os.pipe()
+    os.close(reader)
+    environment = {**os.environ, "PYTHONUNBUFFERED": "" if buffered else "1"}
+    command = [sys.executable, "-m", "signedstep.cli", *words]
+    ended = subprocess.run(command, stdout=writer, stderr=subprocess.PIPE, env=environment, text=True, check=False)
+    os.close(writer)
+    assert ended.stderr == ""
+    assert ended.returncode == (0 if words == ["--help"] and not buffered else 1), "argparse does not look"
+
+
+def test_an_interrupt_at_any_time_ends_without_a_traceback(monkeypatch, capsys):
+    def interrupted(*_, **__):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("signedstep.experiments.data.load", interrupted)
+    try:
+        assert status("compare", "heart") == 130
+    except KeyboardInterrupt:
+        pytest.fail("it would end the tests, too")
+    assert capsys.readouterr().err == ""
+
+
 @pytest.mark.parametrize(
     ("words", "text"),
     [
@@ -99,8 +131,14 @@ def test_compare_takes_a_known_set_and_runs_again_with_another_budget(tmp_path, 
         (["reproduce", "--seeds", "0"], "must be a whole number, at least 1, got '0'"),
         (["reproduce", "--time-limit", "nan"], "must be a positive number, got 'nan'"),
         (["reproduce", "--quick", "--full"], "not allowed with"),
-        (["reproduce", "--data-dir", "nosuchfolder", "--full"], "nosuchfolder"),
+        *(
+            ([*words, "--data-dir", "nosuchfolder"], "argument --data-dir: must be a folder, got 'nosuchfolder'")
+            for words in (["reproduce"], ["compare", "heart"], ["bench"], ["data", "list"], ["data", "fetch", "heart"])
+        ),
         (["compare", "nosuchfile.csv"], "nosuchfile.csv"),
+        (["compare", "heart", "--label", "0"], "--label is the column of labels in a .csv or .tsv file, and 'heart'"),
+        (["compare", "mine.npz", "--label", "ill"], "and 'mine.npz' is none"),
+        (["compare", "mine.txt.xz", "--label", "-1"], "and 'mine.txt.xz' is none"),
         (["compare", "heart", "--solvers", "sgd"], "invalid choice: 'sgd'"),
         (["compare", "heart", "--dask", "nowhere"], "no Dask scheduler answers at 'nowhere'"),
     ],
@@ -153,6 +191,41 @@ def test_results_that_cannot_be_written_are_refused_before_anything_runs(command
     (line,) = capsys.readouterr().err.splitlines()
     assert line.startswith(f"signedstep: --results must be a folder that can be written, got '{folder}' (")
     assert files(tmp_path) == before
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_a_folder_in_the_place_of_a_run_is_named_before_anything_runs(command, tmp_path, capsys):
+    words = [*COMMANDS[command], "--results", tmp_path]
+    assert status(*words) == 0
+    (first, *others) = sorted(tmp_path.rglob("*-seed0.json"))
+    for outcome in (first, *others):
+        outcome.unlink()
+    first.mkdir()
+    capsys.readouterr()
+    assert status(*words) == 2
+    assert capsys.readouterr().err == (f"signedstep: the outcome of a run cannot be kept in {first}: Is a directory\n")
+    assert not [outcome for outcome in others if outcome.exists()]
+
+
+def test_a_damaged_outcome_is_named_and_run_again(tmp_path, capsys):
+    words = [*COMMANDS["compare"], "--results", tmp_path]
+    assert status(*words) == 0
+    damaged = next(tmp_path.rglob("gd-seed0.json"))
+    whole = damaged.read_text()
+    damaged.write_text(whole[:100])
+    capsys.readouterr()
+    assert status(*words) == 0
+    said, complaints = capsys.readouterr()
+    assert said.startswith(f"{damaged}: is damaged, no outcome; it will be run again\n5 runs, 4 of them done before.\n")
+    assert complaints == ""
+
+
+def test_a_report_that_cannot_be_written_is_told_in_a_line(tmp_path, capsys):
+    (tmp_path / "compare" / "heart" / "report" / "report.html").mkdir(parents=True)
+    assert status(*COMMANDS["compare"], "--results", tmp_path) == 1
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith("signedstep: ")
+    assert "report.html" in line
 
 
 @pytest.mark.parametrize(("module", "extras"), [("rich", "experiments"), ("distributed", "dask")])

@@ -67,7 +67,7 @@ class History(Sequence[Record]):
 
     def __repr__(self) -> str:
         end = f", f {self.f0:.6g} -> {self._records[-1].f:.6g}" if self._records else f", f {self.f0:.6g}"
-        return f"<History of {len(self)} iterations{end}>"
+        return f"<History of {len(self)} iteration{'s' * (len(self) != 1)}{end}>"
 
     def to_dataframe(self) -> Any:
         """The records as a pandas DataFrame indexed by iteration (needs pandas)."""

@@ -33,6 +33,7 @@ from signedstep.experiments.verdicts import (
     numbers,
     share,
 )
+from signedstep.experiments.words import counted
 from signedstep.status import Status
 
 OURS, POSITIVE, DENSE_OURS, DENSE_POSITIVE = "lsr1-wolfe+-", "lsr1", "sr1-pn", "sr1-p"
@@ -60,7 +61,7 @@ def positive_stalls(everything: Sequence[Panel]) -> Claim:
     runs = _runs(everything, DENSE_POSITIVE, POSITIVE)
     stopped = [len(outcome.trace.f) - 1 for outcome in runs if gave_up(outcome)]
     stalled = len(stopped) / len(runs) if runs else 0.0
-    sentence = f"{len(stopped)} of {len(runs)} positive-only runs stopped before their iterations were used up"
+    sentence = f"{len(stopped)} of {counted(len(runs), 'positive-only run')} stopped before all iterations were used up"
     sentence += f", half of them by iteration {median(stopped):g}" if stopped else ""
     uphill = sum(gave_up(outcome) and outcome.ended.startswith(Status.NOT_DESCENT.value) for outcome in runs)
     return Claim(
@@ -82,7 +83,7 @@ def signed_converges(everything: Sequence[Panel]) -> Claim:
     dense, limited = duels(everything, DENSE_OURS, DENSE_POSITIVE), duels(everything, OURS, POSITIVE)
     found: Duels = {measure: dense[measure] + limited[measure] for measure in MEASURES}
     goes_on = stopped <= 0.1 * len(runs)
-    sentence = f"{stopped} of {len(runs)} Wolfe± runs stopped early, "
+    sentence = f"{stopped} of {counted(len(runs), 'Wolfe± run')} stopped early, "
     sentence += f"and they ended below the positive-only run from the same start in {share(found)} of the pairs"
     return Claim(
         "b",
@@ -104,7 +105,8 @@ def below_bfgs(everything: Sequence[Panel]) -> Claim:
     enough = len(depths) > 1 and all(each.pairs >= ENOUGH_PAIRS for each in found.values())
     by_iterations, by_evals = (", ".join(f"{ratio:.2f}" for ratio in ratios[m]) for m in MEASURES)
     sentence = (
-        f"SR1± ended below BFGS in {share(found)} of the pairs. With {', '.join(map(str, depths))} hidden layers the "
+        f"SR1± ended below BFGS in {share(found)} of the pairs. With {', '.join(map(str, depths))} hidden "
+        f"{'layer' if depths == [1] else 'layers'} the "
         f"loss of BFGS was {by_iterations} times that of SR1± (equal iterations), or {by_evals} (equal evaluations)."
     )
     return Claim(
@@ -133,7 +135,8 @@ def damping_expensive(main: Sequence[Panel]) -> Claim:
         unfinished = sum(row.unfinished for row in dense)
         sentence = (
             f"With n = {top.unknowns} ({top.data}) an iteration of the paper's form took {_dense_time(top)}, that of "
-            f"l-SR1± {duration(top.signed)}; {unfinished} of {len(dense)} data sets did not finish. {sentence}"
+            f"l-SR1± {duration(top.signed)}; {unfinished} of {counted(len(dense), 'data set')} did not finish. "
+            f"{sentence}"
         )
     return Claim(
         "d",

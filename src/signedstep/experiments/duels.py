@@ -7,6 +7,7 @@ from typing import Any
 from signedstep.experiments.panels import MEASURES, Measure, Panel, completed, loss
 from signedstep.experiments.runs import Outcome
 from signedstep.experiments.stats import median, sign_test
+from signedstep.experiments.words import counted
 
 TIE = 1e-3
 """Losses that differ by less than this share of the larger one are a tie."""
@@ -53,7 +54,8 @@ class Duel:
         return Duel(*(a + b for a, b in zip(astuple(self), astuple(other), strict=True)))
 
     def __str__(self) -> str:
-        return f"{self.sets_won:g} of {self.sets} medians, {self.wins} of {self.pairs} runs (p = {self.chance:.2g})"
+        medians, runs = counted(self.sets, "median"), counted(self.pairs, "run")
+        return f"{self.sets_won:g} of {medians}, {self.wins} of {runs} (p = {self.chance:.2g})"
 
 
 Duels = dict[Measure, Duel]

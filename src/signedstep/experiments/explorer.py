@@ -8,6 +8,7 @@ import numpy as np
 from signedstep.experiments.curves import AXES, Curve, curve
 from signedstep.experiments.panels import Panel, in_order, label
 from signedstep.experiments.style import stroke
+from signedstep.experiments.words import counted
 
 
 def explorer(everything: Sequence[Panel]) -> dict[str, Any]:
@@ -39,9 +40,8 @@ def _name(panel: Panel, everything: Sequence[Panel]) -> str:
     networks = [other.network for other in everything if other.data == panel.data]
     if len(networks) == 1:
         return panel.data
-    hidden = panel.network.hidden
     if len({network.hidden for network in networks}) == len(networks):
-        return f"{panel.data}, {hidden} hidden layer{'s' * (hidden != 1)}"
+        return f"{panel.data}, {counted(panel.network.hidden, 'hidden layer')}"
     return f"{panel.data}, {panel.network.name}"
 
 

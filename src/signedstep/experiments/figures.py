@@ -14,6 +14,7 @@ from signedstep.experiments.costs import damping_costs
 from signedstep.experiments.curves import Axis, curve
 from signedstep.experiments.panels import Panel, label, shared_columns
 from signedstep.experiments.style import Theme, stroke
+from signedstep.experiments.words import counted
 
 DENSE = ("gd", "adam-0.001", "bfgs", "sr1-pn", "sr1-p")
 """The methods of the paper's Figures 2 and 3; what is drawn last lies on top."""
@@ -202,8 +203,7 @@ def _drawn(panel: Panel, columns: Sequence[str]) -> list[str]:
 
 
 def _layers(panel: Panel) -> str:
-    count = panel.network.hidden
-    return f"{panel.data}, {count} hidden layer{'s' * (count != 1)}"
+    return f"{panel.data}, {counted(panel.network.hidden, 'hidden layer')}"
 
 
 def _width(panels: int) -> float:

@@ -14,8 +14,9 @@ STUDIES = ("data", "execute", "models", "problems", "sets", "solvers", "training
 
 
 def library() -> list[Path]:
-    """The library itself: all of the package but the experiments, and what is in C only where it was built."""
-    python = [path for path in sorted(PACKAGE.rglob("*.py")) if "experiments" not in path.relative_to(PACKAGE).parts]
+    """The library itself: all of the package but experiments and command line, and what is in C only where built."""
+    others = ("experiments", "cli.py")
+    python = [path for path in sorted(PACKAGE.rglob("*.py")) if path.relative_to(PACKAGE).parts[0] not in others]
     return [*python, *(sorted(PACKAGE.glob("native/*.[ch]")) if native.available() else [])]
 
 

@@ -17,6 +17,7 @@ from signedstep.experiments.runs import Outcome
 from signedstep.experiments.solvers import SOLVERS
 from signedstep.experiments.style import stroke
 from signedstep.experiments.verdicts import FEW, HELD, NOT, PARTLY, Claim
+from signedstep.experiments.words import counted
 
 MARKS = {HELD: "✓", PARTLY: "◐", NOT: "✗", FEW: "…"}
 
@@ -88,7 +89,8 @@ def facts(outcomes: Sequence[Outcome]) -> dict[str, str]:
         "Seeds": ", ".join(map(str, sorted({outcome.run.seed for outcome in outcomes}))),
         "Networks": "; ".join(dict.fromkeys(outcome.run.network.text for outcome in outcomes)),
         "Budget": "; ".join(
-            f"{budget.iterations} iterations and {budget.evals} evaluations, at most {budget.seconds:g} s"
+            f"{counted(budget.iterations, 'iteration')} and {counted(budget.evals, 'evaluation')}, "
+            f"at most {budget.seconds:g} s"
             for budget in sorted(budgets, key=lambda budget: (budget.iterations, budget.evals, budget.seconds))
         ),
         "Versions": ", ".join(f"{name} {' / '.join(sorted(several))}" for name, several in versions.items()),
@@ -116,14 +118,15 @@ def notes(outcomes: Sequence[Outcome], main: Sequence[Panel]) -> list[str]:
     lost = [outcome.run.name for outcome in outcomes if diverged(outcome)]
     if lost:
         listed = ", ".join(lost[:5]) + (f" and {len(lost) - 5} more" if len(lost) > 5 else "")
-        found.append(f"The loss did not stay finite in {len(lost)} runs ({listed}); they count as infinitely high.")
+        runs = counted(len(lost), "run")
+        found.append(f"The loss did not stay finite in {runs} ({listed}) and counts as infinitely high there.")
     refused = {
         f"{outcome.run.solver} on {outcome.run.data}": outcome.ended for outcome in outcomes if _refused(outcome)
     }
     found += [f"{name}: {reason}" for name, reason in refused.items()]
     seeds = {len(runs) for panel in main for runs in panel.runs.values()}
     if seeds and min(seeds) < 5:
-        found.append(f"Some medians stand on {min(seeds)} seed{'s' * (min(seeds) > 1)} only.")
+        found.append(f"Some medians stand on {counted(min(seeds), 'seed')} only.")
     return found
 
 

@@ -1,4 +1,4 @@
-"""Shows how a study gets on: a live display on a terminal, plain lines anywhere else."""
+"""Shows how a study gets on: a live display on a terminal that can redraw, plain lines anywhere else."""
 
 import time
 from collections.abc import Callable, Mapping
@@ -11,6 +11,7 @@ from rich.table import Table
 
 from signedstep.experiments.runs import Outcome
 from signedstep.experiments.terminal import terminal
+from signedstep.experiments.words import counted
 
 
 class Display:
@@ -28,15 +29,16 @@ class Display:
             TextColumn("runs"), BarColumn(None), MofNCompleteColumn(), TextColumn("{task.fields[left]}")
         )
         self._task = self._bar.add_task("", total=len(expected), left="")
+        self._moves = self.console.is_terminal and not self.console.is_dumb_terminal
         self._live = Live(get_renderable=self._picture, console=self.console, refresh_per_second=4, transient=True)
 
     def __enter__(self) -> "Display":
-        if self.console.is_terminal:
+        if self._moves:
             self._live.start()
         return self
 
     def __exit__(self, *error: object) -> None:
-        if self.console.is_terminal:
+        if self._moves:
             self._live.stop()
 
     def started(self, run: Any) -> None:
@@ -53,7 +55,7 @@ class Display:
         self._spent += self._expected[name]
         left = self._left()
         self._bar.update(self._task, completed=self._done, left=left)
-        if not self.console.is_terminal:
+        if not self._moves:
             count = f"{self._done:{len(str(len(self._expected)))}}/{len(self._expected)}"
             self.console.print(f"{count} {name}: {self._tell(outcome)}; {left}", highlight=False, soft_wrap=True)
 
@@ -72,7 +74,7 @@ class Display:
 def told(outcome: Outcome) -> str:
     """An outcome in a few words."""
     trace = outcome.trace
-    words = f"loss {trace.f[-1]:.6g}, {len(trace.f) - 1} iterations, {trace.seconds[-1]:.2f} s"
+    words = f"loss {trace.f[-1]:.6g}, {counted(len(trace.f) - 1, 'iteration')}, {trace.seconds[-1]:.2f} s"
     return words if outcome.finished else f"{words}, not finished: {outcome.ended}"
 
 

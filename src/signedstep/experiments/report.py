@@ -11,10 +11,10 @@ from signedstep.experiments import exports, figures, saddle, saddle_figure
 from signedstep.experiments.claims import claims
 from signedstep.experiments.output import Draw, Picture, pictures, settled, write_text
 from signedstep.experiments.page import page
-from signedstep.experiments.panels import MEASURE_NAMES, MEASURES, Panel, main_panels, panels
+from signedstep.experiments.panels import MEASURE_NAMES, Panel, main_panels, panels
 from signedstep.experiments.runs import Outcome
 from signedstep.experiments.style import LIGHT, drawn_in
-from signedstep.experiments.tables import table
+from signedstep.experiments.tables import tables
 
 
 def write(outcomes: Sequence[Outcome], folder: Path, title: str, command: str, comparison: bool = False) -> Path:
@@ -28,17 +28,17 @@ def write(outcomes: Sequence[Outcome], folder: Path, title: str, command: str, c
         return folder / "report.html"
     everything = panels(outcomes)
     main = main_panels(everything)
-    tables = [table(main, measure, exact=comparison) for measure in MEASURES] if main else []
+    found = tables(main, comparison)
     verdicts = claims(everything, main)
     drawn = _pictures(everything, main, folder / "figures")
-    for found in tables:
-        name = f"table1-equal-{MEASURE_NAMES[found.measure]}"
-        write_text(folder / "tables" / f"{name}.md", exports.to_markdown(found))
-        write_text(folder / "tables" / f"{name}.tex", exports.to_latex(found))
-    write_text(folder / "tables" / "table1.csv", exports.to_csv(tables))
+    for table in found:
+        name = f"table1-equal-{MEASURE_NAMES[table.measure]}"
+        write_text(folder / "tables" / f"{name}.md", exports.to_markdown(table))
+        write_text(folder / "tables" / f"{name}.tex", exports.to_latex(table))
+    write_text(folder / "tables" / "table1.csv", exports.to_csv(found))
     record = {"command": command, "claims": [claim.to_json() for claim in verdicts], "figure 1": _figure1()}
     write_text(folder / "claims.json", json.dumps(_plain(record), indent=2, ensure_ascii=False, allow_nan=False) + "\n")
-    text = page(title, command, stamp, everything, main, verdicts, tables, drawn, comparison)
+    text = page(title, command, stamp, everything, main, verdicts, found, drawn, comparison)
     return write_text(folder / "report.html", text)  # last, so that its stamp vouches for the rest
 
 

@@ -6,6 +6,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from signedstep.experiments.fingerprint import of_studies
+from signedstep.experiments.words import counted
 
 
 @dataclass(frozen=True)
@@ -32,7 +33,7 @@ class Network:
     @property
     def text(self) -> str:
         """The network in words."""
-        layers = f"{self.hidden} hidden layer{'s' * (self.hidden != 1)} of {self.width} {self.activation} units"
+        layers = f"{counted(self.hidden, 'hidden layer')} of {counted(self.width, f'{self.activation} unit')}"
         kind = "half the mean squared error" if self.loss == "mse" else f"{self.loss} loss"
         bias = "" if self.bias else ", no biases"
         scale = "" if self.scale == 1 else f", initial weights times {self.scale:g}"

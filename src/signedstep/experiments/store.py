@@ -5,6 +5,7 @@ import json
 import os
 import warnings
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Generic, Protocol, TypeVar
 
@@ -37,6 +38,10 @@ class Kept(Protocol):
 K = TypeVar("K", bound=Kept)
 
 
+class StoreError(Exception):
+    """A place in a store that cannot take an outcome; the text names it."""
+
+
 class Store(Generic[K]):
     """A folder of outcomes of one kind, each in a file that has the name of its run."""
 
@@ -48,12 +53,17 @@ class Store(Generic[K]):
         return self.folder / f"{run.name}.json"
 
     def get(self, run: Named) -> K | None:
-        """The outcome of exactly this run; None, with a warning if there is a file, if it has to be run (again)."""
+        """The outcome of exactly this run; None, with a warning if there is a file, if it has to be run (again).
+
+        A StoreError says, before anything is run, that its outcome could not be put there.
+        """
         path = self.file(run)
         try:
             outcome = self._read(path)
         except FileNotFoundError:
             return None
+        except (IsADirectoryError, NotADirectoryError) as error:
+            raise _misplaced(path, error) from None
         except _UnusableError as reason:
             _warn(f"{path}: {reason}; it will be run again")
             return None
@@ -65,20 +75,25 @@ class Store(Generic[K]):
     def put(self, outcome: K) -> Path:
         """Write an outcome: first to a temporary file beside its own, which then takes its place at once."""
         path = self.file(outcome.run)
-        path.parent.mkdir(parents=True, exist_ok=True)
         text = _written(outcome)
         temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-        with temporary.open("w", encoding="utf-8") as file:
-            file.write(text)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(temporary, path)
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            with temporary.open("w", encoding="utf-8") as file:
+                file.write(text)
+                file.flush()
+                os.fsync(file.fileno())
+            os.replace(temporary, path)
+        except OSError as error:
+            with suppress(OSError):
+                temporary.unlink()
+            raise _misplaced(path, error) from error
         return path
 
     def outcomes(self) -> list[K]:
         """All outcomes there are, in the order of their names; a file of no use is left out with a warning."""
         found = []
-        for path in sorted(self.folder.rglob("*.json")):
+        for path in sorted(path for path in self.folder.rglob("*.json") if path.is_file()):
             try:
                 outcome = self._read(path)
             except _UnusableError as reason:
@@ -101,6 +116,8 @@ class Store(Generic[K]):
             version = outcome.environment["signedstep"]
         except (ValueError, TypeError, KeyError, RecursionError):
             raise _UnusableError("is damaged, no outcome") from None
+        except PermissionError:
+            raise _UnusableError("cannot be read") from None
         if version != signedstep.__version__:
             raise _UnusableError(f"was made by version {version}, this is {signedstep.__version__}")
         return outcome
@@ -108,6 +125,10 @@ class Store(Generic[K]):
 
 class _UnusableError(Exception):
     """A file that does not hold an outcome of this version; the text says why."""
+
+
+def _misplaced(path: Path, error: OSError) -> StoreError:
+    return StoreError(f"the outcome of a run cannot be kept in {path}: {error.strerror}")
 
 
 def _written(outcome: Kept) -> str:

@@ -10,6 +10,7 @@ from signedstep.experiments.panels import label, main_panels, panels
 from signedstep.experiments.runs import Outcome
 from signedstep.experiments.tables import Entry, table
 from signedstep.experiments.tables import Table as Losses
+from signedstep.experiments.words import counted
 
 _ACROSS = 4
 """Data sets side by side in a terminal of 80 columns."""
@@ -18,8 +19,8 @@ _ACROSS = 4
 def summary(outcomes: Sequence[Outcome], exact: bool = False) -> Group:
     """Median losses at equal evaluations, as the page has them: of one data set a ranking, of several a table."""
     losses = table(main_panels(panels(outcomes)), "evals", exact)
-    seeds = len({outcome.run.seed for outcome in outcomes})
-    title = f"Training loss after {losses.limits}, median of {seeds} seed{'s' if seeds > 1 else ''}"
+    seeds = counted(len({outcome.run.seed for outcome in outcomes}), "seed")
+    title = f"Training loss after {losses.limits}, median of {seeds}"
     return Group(title, *_ranking(losses)) if len(losses.lines) == 1 else Group(title, *_overview(losses))
 
 

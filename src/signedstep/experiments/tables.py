@@ -5,8 +5,18 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from signedstep.experiments import paper
-from signedstep.experiments.panels import MEASURE_NAMES, Measure, Panel, completed, loss, shared_columns, spent
+from signedstep.experiments.panels import (
+    MEASURE_NAMES,
+    MEASURES,
+    Measure,
+    Panel,
+    completed,
+    loss,
+    shared_columns,
+    spent,
+)
 from signedstep.experiments.stats import median, quantile
+from signedstep.experiments.words import counted
 
 DIGITS = 3
 """Decimals of a loss beside the paper's, which has as many; or significant digits where a table is exact."""
@@ -73,8 +83,17 @@ class Table:
     def limits(self) -> str:
         """The limits in words, "50 iterations" or "50 to 100 iterations"."""
         found = sorted({line.limit for line in self.lines})
-        span = f"{found[0]}" if len(found) == 1 else f"{found[0]} to {found[-1]}"
-        return f"{span} {MEASURE_NAMES[self.measure]}"
+        least = f"{found[0]} to " if len(found) > 1 else ""
+        return least + counted(found[-1], MEASURE_NAMES[self.measure].removesuffix("s"))
+
+
+def tables(chosen: Sequence[Panel], comparison: bool = False) -> list[Table]:
+    """The table by each measure, none without panels; the first is what a page opens with, curves included.
+
+    The paper counts iterations. Who compares methods for data of their own pays for evaluations.
+    """
+    measures = reversed(MEASURES) if comparison else MEASURES
+    return [table(chosen, measure, exact=comparison) for measure in measures] if chosen else []
 
 
 def table(chosen: Sequence[Panel], measure: Measure, exact: bool = False) -> Table:

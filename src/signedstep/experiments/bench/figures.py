@@ -14,6 +14,7 @@ from signedstep.experiments.bench.wins import duel
 from signedstep.experiments.figures import draw_profiles, legend_below, tidy_log
 from signedstep.experiments.stats import median
 from signedstep.experiments.style import Theme, stroke
+from signedstep.experiments.words import counted
 
 
 def profiles(found: Results, theme: Theme) -> Figure | None:
@@ -50,7 +51,7 @@ def wins(found: Results, first: str, theme: Theme) -> Figure | None:
         ax.axvline(0.5, color=theme.ink, lw=0.8, zorder=1.5)
         ax.set_xlim(-0.02, 1.02)
         ax.xaxis.set_major_formatter(FuncFormatter(lambda x, _: f"{x:.0%}"))
-        ax.set_title(f"after {count} evaluations")
+        ax.set_title(f"after {counted(count, 'evaluation')}")
     axes[0].set_yticks(places, [label(peer) for peer in peers])
     figure.supxlabel(f"share of problems on which {label(first)} is lower", fontsize=9.5, color=theme.ink)
     return figure

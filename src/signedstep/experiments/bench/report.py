@@ -9,6 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from rich.cells import cell_len
 from rich.console import Console
 from rich.table import Table
 
@@ -31,14 +32,17 @@ from signedstep.experiments.page import templates
 from signedstep.experiments.style import stroke
 
 TITLE = "Our methods next to their peers"
+LONG = 40
+"""Characters beyond which a cell is a text, which takes several lines where there is no room."""
 
 
 def show(outcomes: Sequence[BenchOutcome], first: str, details: bool, console: Console) -> None:
-    """Print all tables."""
+    """Print all tables that have rows."""
     found = results(outcomes)
     tables = [*win_tables(found, first), *solved_tables(found), endings(outcomes)]
     for grid in [*tables, problem_table(found, first)] if details else tables:
-        console.print(_table(grid))
+        for part in _parts(grid, console.width) if grid.rows else ():
+            console.print(part)
 
 
 def write(outcomes: Sequence[BenchOutcome], first: str, folder: Path, command: str) -> Path:
@@ -123,10 +127,27 @@ def _losses(found: Results) -> str:
     return out.getvalue()
 
 
-def _table(grid: Grid) -> Table:
-    table = Table(title=grid.title, caption=grid.note or None, title_justify="left", caption_justify="left")
-    for place, head in enumerate(grid.head):
-        table.add_column(head, justify="left" if place == 0 else "right")
+def _parts(grid: Grid, width: int) -> list[Table]:
+    """The table, some columns at a time where a terminal is too narrow for all: a cell that is cut says nothing."""
+    columns = zip(grid.head, *grid.rows, strict=True)
+    names, *others = (min(max(map(cell_len, column)), LONG) + len("│  ") for column in columns)
+    chosen: list[list[int]] = []
+    left = 0
+    for place, wide in enumerate(others, 1):
+        if not chosen or wide > left:
+            chosen.append([])
+            left = width - 1 - names
+        chosen[-1].append(place)
+        left -= wide
+    parts = [_part(grid, [0, *places]) for places in chosen]
+    parts[0].title, parts[-1].caption = grid.title, grid.note or None
+    return parts
+
+
+def _part(grid: Grid, places: Sequence[int]) -> Table:
+    table = Table(title_justify="left", caption_justify="left")
+    for place in places:
+        table.add_column(grid.head[place], justify="right" if place else "left", overflow="fold")
     for row in grid.rows:
-        table.add_row(*row)
+        table.add_row(*(row[place] for place in places))
     return table

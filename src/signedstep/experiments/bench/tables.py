@@ -7,12 +7,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from signedstep.experiments.bench.results import ADAM, Results
+from signedstep.experiments.bench.results import ADAM, Results, losses
 from signedstep.experiments.bench.runs import KINDS, BenchOutcome
 from signedstep.experiments.bench.solved import TAUS, solved
 from signedstep.experiments.bench.solvers import PEERS
 from signedstep.experiments.bench.wins import CHECKPOINTS, Duel, duel, time_to_match
 from signedstep.experiments.stats import median
+from signedstep.experiments.words import counted
 
 MATCH_AT = 200
 
@@ -156,9 +157,9 @@ def _solved(found: Results, title: str) -> Grid:
     ]
     head = ["solver", *(f"to {tau:.0e}" for tau in TAUS), *(f"s to {tau:.0e}" for tau in TAUS)]
     note = (
-        f"{len(by_tau[0].evals.evals)} problems and starts: share solved (median evaluations), and median seconds. "
-        "Solved to tau: f - best <= tau (f(start) - best), where best is the lowest value that any of these solvers "
-        "saw. A median is infinite where less than half are solved."
+        f"{counted(len(by_tau[0].evals.evals), 'pair')} of problem and start: share solved (median evaluations), "
+        "and median seconds. Solved to tau: f - best <= tau (f(start) - best), where best is the lowest value that "
+        "any of these solvers saw. A median is infinite where less than half are solved."
     )
     return Grid(title, head, rows, note)
 
@@ -169,12 +170,28 @@ def _middle(values: np.ndarray, form: str) -> str:
 
 
 def problem_table(found: Results, first: str) -> Grid:
-    """Every problem: the median loss of the chosen solver over that of each other, on the way and at the end."""
+    """Every problem: the median loss of the chosen solver over that of each other, on the way and at the end.
+
+    Where there is no other it is the loss itself.
+    """
     counts, peers = checkpoints(found.budget), [solver for solver in found.solvers if solver != first]
+    if not peers:
+        return _alone(found, first, counts)
     duels = {(peer, count): duel(found, first, peer, count) for peer in peers for count in counts}
     rows = [[problem, *(_number(duels[key].ratios.get(problem)) for key in duels)] for problem in found.outcomes]
     head = ["problem", *(f"/ {label(peer)} at {count}" for peer, count in duels)]
-    return Grid(f"Median loss of {label(first)} over that of the others, problem by problem", head, rows)
+    title = f"Median loss of {label(first)} over that of the others, problem by problem"
+    return Grid(title, head, rows, f"Below 1 {label(first)} is lower.")
+
+
+def _alone(found: Results, solver: str, counts: Sequence[int]) -> Grid:
+    rows = [
+        [problem, *(_number(median(list(losses(by_solver[solver], count).values()))) for count in counts)]
+        for problem, by_solver in found.outcomes.items()
+        if solver in by_solver
+    ]
+    head = ["problem", *(f"at {count}" for count in counts)]
+    return Grid(f"Median loss of {label(solver)}, problem by problem", head, rows)
 
 
 def _number(value: float | None) -> str:

@@ -15,6 +15,7 @@ from signedstep.experiments.bench.results import column
 from signedstep.experiments.bench.runs import BenchRun
 from signedstep.experiments.bench.solvers import BenchSolver, missing, solver
 from signedstep.experiments.problems import Place
+from signedstep.experiments.words import counted
 
 BRINGS = "pip install 'signedstep[bench]' brings it"
 
@@ -56,11 +57,12 @@ def problems_of(arguments: argparse.Namespace, place: Place, say: Callable[[str]
     absent = unavailable(installed, place)
     if absent:
         sets = sorted({str(problem.data) for problem in absent})
-        say(f"{len(absent)} problems are left out: their data sets {', '.join(sets)} are not here "
+        say(f"Left out for data sets that are not here, {', '.join(sets)}: {counted(len(absent), 'problem')} "
             "(`signedstep data fetch NAME` gets a set).")  # fmt: skip
     left = [problem for problem in installed if problem not in absent]
     if not left:
-        raise ValueError(f"no problem is left: all {len(asked)} of {_filter(arguments)} are left out")
+        count = counted(len(asked), "problem")
+        raise ValueError(f"no problem is left: {_filter(arguments)} has {count}, none of them can be run here")
     return left
 
 

@@ -8,7 +8,8 @@ from signedstep.experiments.bench.problems import FAMILIES, HALVES, TRAINING
 from signedstep.experiments.bench.runs import BenchOutcome, BenchRun
 from signedstep.experiments.bench.solvers import DEFAULT, PEERS
 from signedstep.experiments.commands.asked import first_of, problems_of, runs_of, solvers_of, tell_missing
-from signedstep.experiments.commands.common import INTERRUPTED, complain, count, place_of, positive, unusable
+from signedstep.experiments.commands.common import add_data_dir, complain, count, place_of, positive, unusable
+from signedstep.experiments.words import counted
 
 WIDTH = 180
 
@@ -34,12 +35,13 @@ def add(commands) -> None:
     option("--no-report", dest="report", action="store_false", help="print tables only, write no page and no figures")
     option("--jobs", type=count, metavar="N", help="processes of one thread each (as many as there are cores)")
     option("--dask", metavar="ADDRESS", help="run on this Dask cluster instead, whose workers see the same files")
-    option("--data-dir", type=Path, metavar="FOLDER", help="a folder with files of the data sets (or SIGNEDSTEP_DATA)")
+    add_data_dir(parser)
     option("--results", type=Path, default=Path("results/bench"), metavar="FOLDER", help="runs, tables (%(default)s)")
     parser.set_defaults(run=run)
 
 
 def run(arguments: argparse.Namespace) -> int:
+    from signedstep.experiments.store import StoreError
     from signedstep.experiments.terminal import terminal
 
     place, console = place_of(arguments), terminal()
@@ -60,11 +62,11 @@ def run(arguments: argparse.Namespace) -> int:
     tell_missing(solvers, say)
     try:
         return _carry_out(arguments, runs_of(arguments, problems, solvers), first, console)
-    except ConnectionError as error:
+    except (ConnectionError, StoreError) as error:
         return complain(error)
     except KeyboardInterrupt:
         console.print("Interrupted. Finished runs are kept; the same command goes on from there.")
-        return INTERRUPTED
+        raise
 
 
 def _carry_out(arguments: argparse.Namespace, runs: list[BenchRun], first: str, console) -> int:
@@ -86,4 +88,4 @@ def _carry_out(arguments: argparse.Namespace, runs: list[BenchRun], first: str, 
 
 def _told(outcome: BenchOutcome) -> str:
     lowest = outcome.trace.f[-1] if outcome.trace.f else math.inf
-    return f"{lowest:.6g} after {outcome.evals} evaluations, {outcome.seconds:.2f} s, {outcome.kind}"
+    return f"{lowest:.6g} after {counted(outcome.evals, 'evaluation')}, {outcome.seconds:.2f} s, {outcome.kind}"

@@ -12,9 +12,6 @@ from signedstep.experiments.problems import Place
 from signedstep.experiments.runs import Budget, Network, Outcome, Run
 from signedstep.experiments.studies import SEEDS, TABLE1_BUDGET
 
-INTERRUPTED = 130
-"""The exit status of a program that was interrupted, by the shell's convention."""
-
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     """The options of the budget, the network, and where and how runs are carried out."""
@@ -31,8 +28,14 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     add("--no-bias", dest="bias", action="store_false", help="a network without biases")
     add("--jobs", type=count, metavar="N", help="processes of one thread each (as many as there are cores)")
     add("--dask", metavar="ADDRESS", help="run on this Dask cluster instead, whose workers see the same files")
-    add("--data-dir", type=Path, metavar="FOLDER", help="a folder with files of the data sets (or SIGNEDSTEP_DATA)")
+    add_data_dir(parser)
     add("--results", type=Path, default=Path("results"), metavar="FOLDER", help="runs and report (%(default)s)")
+
+
+def add_data_dir(parser: argparse.ArgumentParser) -> None:
+    """The option of where data sets are."""
+    help = "a folder with files of the data sets (or SIGNEDSTEP_DATA)"
+    parser.add_argument("--data-dir", type=folder, metavar="FOLDER", help=help)
 
 
 def network_of(arguments: argparse.Namespace) -> Network:
@@ -65,7 +68,7 @@ def carry_out(
     from signedstep.experiments.report import write
     from signedstep.experiments.schedule import here, on_dask
     from signedstep.experiments.session import outcomes_of
-    from signedstep.experiments.store import Store
+    from signedstep.experiments.store import Store, StoreError
     from signedstep.experiments.summary import summary
     from signedstep.experiments.terminal import terminal
     from signedstep.experiments.training import BadStartError
@@ -80,11 +83,11 @@ def carry_out(
             runs, store, backend, place, lambda run: expected_seconds(run, *shapes[run.data]), console
         )
         page = write(outcomes, folder / "report", title, arguments.command_line, comparison)
-    except (BadStartError, ConnectionError) as error:
+    except (BadStartError, ConnectionError, StoreError) as error:
         return complain(error)
     except KeyboardInterrupt:
         console.print("Interrupted. Finished runs are kept; the same command goes on from there.")
-        return INTERRUPTED
+        raise
     console.print(summary(outcomes, exact=comparison))
     console.print(f"Report: {page}", soft_wrap=True, highlight=False)
     return 0
@@ -118,6 +121,13 @@ def count(text: str) -> int:
     if not text.isdecimal() or int(text) < 1:
         raise argparse.ArgumentTypeError(f"must be a whole number, at least 1, got {text!r}")
     return int(text)
+
+
+def folder(text: str) -> Path:
+    """An argument that is a folder."""
+    if not Path(text).is_dir():
+        raise argparse.ArgumentTypeError(f"must be a folder, got {text!r}")
+    return Path(text)
 
 
 def positive(text: str) -> float:

@@ -19,7 +19,7 @@ def add(commands) -> None:
     """Declare the command."""
     parser = commands.add_parser("compare", help="which optimizer suits my data?", description=__doc__)
     parser.add_argument("data", metavar="DATA", help="LIBSVM text, .csv or .npz with two classes, or a known data set")
-    parser.add_argument("--label", default="-1", metavar="COLUMN", help="name or number of the labels in a .csv (last)")
+    parser.add_argument("--label", metavar="COLUMN", help="labels of a .csv or .tsv, by name or number from 0 (last)")
     parser.add_argument("--solvers", nargs="+", metavar="NAME", choices=tuple(SOLVERS), help=f"of {', '.join(SOLVERS)}")
     add_options(parser)
     parser.set_defaults(run=run)
@@ -28,8 +28,10 @@ def add(commands) -> None:
 def run(arguments: argparse.Namespace) -> int:
     from signedstep.experiments.data import SETS, DataError, load
 
+    label = "-1" if arguments.label is None else arguments.label
     try:
-        data = load(arguments.data, arguments.data_dir, label=arguments.label)
+        _check_label(arguments)
+        data = load(arguments.data, arguments.data_dir, label=label)
     except (DataError, OSError) as error:
         return complain(error)
     network, (rows, features) = network_of(arguments), data.X.shape  # type: ignore[misc]
@@ -37,11 +39,20 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.data in SETS:
         name, folder, place = arguments.data, arguments.data, place_of(arguments)
     else:
-        name, folder, place = _own(Path(arguments.data), arguments.label)
+        name, folder, place = _own(Path(arguments.data), label)
     runs = grid((name,), network, solvers, arguments.seeds, budget_of(arguments))
     title = f"Which optimizer suits {name}?"
     results = arguments.results / "compare" / folder
     return carry_out(arguments, runs, results, title, place, {name: (rows, features)}, comparison=True)
+
+
+def _check_label(arguments: argparse.Namespace) -> None:
+    """Refuse a column of labels for data that have no columns to choose from."""
+    from signedstep.experiments.data import SETS, DataError
+    from signedstep.experiments.readers import has_columns
+
+    if arguments.label is not None and (arguments.data in SETS or not has_columns(Path(arguments.data))):
+        raise DataError(f"--label is the column of labels in a .csv or .tsv file, and {arguments.data!r} is none")
 
 
 def _suitable(n: int) -> list[str]:

@@ -5,6 +5,8 @@ import sys
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
+from signedstep.experiments.commands.common import add_data_dir, complain
+
 
 def add(commands) -> None:
     """Declare the command."""
@@ -20,7 +22,7 @@ def add(commands) -> None:
     verify.add_argument("names", nargs="*", metavar="NAME", help="only these, which then must be here")
     verify.set_defaults(act=_verify)
     for action in (listing, fetch, verify):
-        action.add_argument("--data-dir", type=Path, metavar="FOLDER", help="a folder of files (or SIGNEDSTEP_DATA)")
+        add_data_dir(action)
     parser.set_defaults(run=run)
 
 
@@ -29,13 +31,11 @@ def run(arguments: argparse.Namespace) -> int:
 
     unknown = [name for name in getattr(arguments, "names", ()) if name not in (*SETS, "all")]
     if unknown:
-        print(f"NAME must be one of {', '.join(SETS)} or all, got {unknown[0]!r}", file=sys.stderr)
-        return 2
+        return complain(f"NAME must be one of {', '.join(SETS)} or all, got {unknown[0]!r}")
     try:
         return arguments.act(arguments)
-    except DataError as error:
-        print(error, file=sys.stderr)
-        return 1
+    except DataError as error:  # of SIGNEDSTEP_DATA; those of single sets are told where they are met
+        return complain(error)
 
 
 def _list(arguments: argparse.Namespace) -> int:

@@ -15,10 +15,17 @@ def read(path: Path, label: str | int = -1, limits: Limits = LIMITS) -> Table:
     """The table in a file: NumPy's .npz, .csv or .tsv, else LIBSVM text; text may be compressed (.xz, .gz, .bz2)."""
     if not path.is_file():
         raise DataError(f"{path}: there is no such file")
-    kinds = [ending.lower() for ending in path.suffixes if ending not in COMPRESSIONS]
-    kind = kinds[-1] if kinds else ""
-    if kind == ".npz":
-        return read_npz(path, limits)
-    if kind in SEPARATED:
+    if has_columns(path):
         return read_separated(path, limits, label)
-    return read_libsvm(path, limits)
+    return read_npz(path, limits) if _kind(path) == ".npz" else read_libsvm(path, limits)
+
+
+def has_columns(path: Path) -> bool:
+    """Whether a file, by its name, is a table in which one of the columns holds the labels."""
+    return _kind(path) in SEPARATED
+
+
+def _kind(path: Path) -> str:
+    """The ending of a file's name, that of a compression aside."""
+    kinds = [ending.lower() for ending in path.suffixes if ending not in COMPRESSIONS]
+    return kinds[-1] if kinds else ""

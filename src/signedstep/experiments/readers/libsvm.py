@@ -91,7 +91,8 @@ def _add(rows: _Rows, tokens: list[bytes], underscored: bool, lines: Lines) -> N
 def _complaint(label: bytes, pairs: list[bytes]) -> str:
     """What is wrong with a row that could not be taken in."""
     if not is_number(label):
-        return f"the label {_shown(label)} is not a number"
+        named = "; a table with columns must be called .csv or .tsv" if any(sign in label for sign in b",;") else ""
+        return f"the label {_shown(label)} is not a number{named}"
     for pair in pairs:
         index, colon, value = pair.partition(b":")
         if not colon:

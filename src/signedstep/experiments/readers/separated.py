@@ -9,6 +9,7 @@ import numpy as np
 
 from signedstep.experiments.readers.lines import Lines
 from signedstep.experiments.readers.table import DataError, Limits, Table, first, is_number, make_table
+from signedstep.experiments.words import counted
 
 DELIMITERS = (",", ";", "\t")
 BLANKS = " "
@@ -83,16 +84,19 @@ def _column(label: str | int, header: list[str] | None, width: int, lines: Lines
     if header is not None and header.count(str(label)) == 1:
         return header.index(str(label))
     try:
-        return range(width)[int(label)]
-    except (ValueError, IndexError):
-        names = "there is no header" if header is None else f"the columns are {', '.join(header[:20])}"
-        raise lines.error(f"no one column is called {label!r}; {names}, numbers go from 0 to {width - 1}") from None
+        number = int(label)
+    except ValueError:
+        number = width
+    if -1 <= number < width:
+        return number % width
+    names = "there is no header" if header is None else f"the columns are {', '.join(header[:20])}"
+    raise lines.error(f"no one column is called {label!r}; {names}, numbers go from 0 to {width - 1}, -1 is the last")
 
 
 def _add(values: array, places: array, fields: list[str], width: int, lines: Lines) -> None:
     """Take one row in."""
     if len(fields) != width:
-        raise lines.error(f"the line has {len(fields)} columns, the first one has {width}")
+        raise lines.error(f"the line has {counted(len(fields), 'column')}, the first one has {width}")
     for position, field in enumerate(fields):
         if not is_number(field):
             missing = "is missing" if not field else f"{field[:40]!r} is not a number"
