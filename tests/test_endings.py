@@ -1,5 +1,7 @@
 """Honest endings: how runs end on functions that resist, and what holds for every result."""
 
+import contextlib
+import gc
 import math
 import warnings
 from collections.abc import Callable
@@ -25,6 +27,8 @@ from cases import (
     with_hessian,
 )
 from signedstep import Status, minimize
+from signedstep.failures import detached
+from signedstep.globalization import _Line
 
 # Honest endings
 
@@ -445,3 +449,45 @@ def test_what_rounding_leaves_of_a_sum_of_squares_is_no_contradiction(method):
     result = minimize(lambda x: (torch.tanh(A @ x) - b).square().sum(), x0, method=method, options=options)
     assert result.status in (Status.STALLED, Status.GRADIENT, Status.MAXFUN)
     assert result.fun < 1e-6
+
+
+@pytest.mark.parametrize("method", ["auto", "bfgs", "lbfgs", "sr1"])
+def test_differences_do_not_go_on_where_they_cannot_see(method):
+    """Steps a hundred times shorter than those of the differences found a little each, for ten thousand evaluations."""
+    for a in np.arange(-2, 2.1, 1.0):
+        for b in np.arange(-2, 2.1, 1.0):
+            result = minimize(lambda x: 5 * rosenbrock(x), [a, b], method=method)
+            assert result.fun < 1e-8
+            assert result.nfev < 700
+
+
+def test_what_raised_at_a_trial_point_holds_no_vectors():
+    """Its frames made a cycle with the search and its line, until the garbage collector came."""
+    calls = []
+
+    def fun(x):
+        calls.append(x)
+        if len(calls) % 3 == 2:
+            raise ValueError("beyond")
+        return bowl(x)
+
+    gc.collect()
+    gc.disable()
+    try:
+        result = minimize(fun, torch.full((5,), 3.0), method="lbfgs", options={"maxiter": 20})
+        lines = [each for each in gc.get_objects() if type(each) is _Line]
+    finally:
+        gc.enable()
+    assert result.nfev > 3
+    assert not lines
+
+
+def test_where_it_was_raised_stays_as_a_note():
+    error = ValueError("no")
+    for _ in range(3):
+        with contextlib.suppress(ValueError):
+            raise error
+        assert detached(error) is error
+    assert error.__traceback__ is None
+    assert len(error.__notes__) == 1
+    assert "test_where_it_was_raised_stays_as_a_note" in error.__notes__[0]

@@ -463,6 +463,21 @@ def test_steps_that_grow_are_no_stall():
     assert [stall.sees(0.9, 1.0, 0.05) for _ in range(10)] == [False] * 9 + [True]
 
 
+def test_two_searches_that_fail_and_find_next_to_nothing_are_a_stall():
+    stall = _Stall(1.0, 1.0, 2.0**-52)
+    assert not stall.sees(1 - 1e-9, 1.0, 1.0, ok=False)
+    assert stall.sees(1 - 2e-9, 1.0, 1.0, ok=False)
+    stall = _Stall(1.0, 1.0, 2.0**-52)
+    assert not any([stall.sees(1 - 1e-5 * k, 1.0, 1.0, ok=False) for k in range(1, 20)])  # noqa: C419
+
+
+def test_steps_below_the_resolution_of_a_gradient_do_not_count():
+    stall = _Stall(1.0, 1.0, 2.0**-52, resolution=1e-8)
+    assert [stall.sees(0.9, 0.8, 1e-9), stall.sees(0.8, 0.6, 1e-9)] == [False, True]
+    assert not stall.sees(0.1, 0.1, 1e-7)
+    assert stall.idle == 0
+
+
 def test_a_stall_deserves_a_restart_unless_one_has_just_led_nowhere():
     stall = _Stall(1.0, 1.0, 2.0**-52)
     assert stall.deserves_a_restart()
@@ -497,3 +512,12 @@ def test_dense_models_go_on_learning_where_eigenvalues_are_far_apart(method):
     history = signedstep.minimize(loss, x0, method=method, options={"gtol": 0, "maxfun": 1000}).history
     going = history.f > (1 + 1e-9) * history.f.min()  # afterwards differences are rounding, and rightly refused
     assert (~history.learned[going]).sum() <= 0.05 * going.sum()
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_the_default_device_does_not_matter(method):
+    x0 = -torch.ones(4, dtype=torch.float64)
+    reference = signedstep.minimize(rosenbrock, x0, method=method, options={"maxiter": 15})
+    with torch.device("meta"):
+        result = signedstep.minimize(rosenbrock, x0, method=method, options={"maxiter": 15})
+    assert result.fun == reference.fun

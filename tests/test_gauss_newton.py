@@ -476,3 +476,18 @@ def test_squares_of_integer_residuals_do_not_overflow():
 def test_residuals_that_do_not_depend_on_x_are_named():
     with pytest.raises(TypeError, match="residuals must return a torch tensor that depends on x"):
         signedstep.minimize(LeastSquares(lambda x: torch.ones(2)), torch.ones(2))
+
+
+def test_data_that_can_be_gone_through_only_once_are_refused():
+    X, y = torch.ones(3, 2), torch.ones(3, 1)
+    for data in (iter([(X, y)]), zip([X], [y], strict=True), ((X, y) for _ in range(2))):
+        with pytest.raises(TypeError, match="only once"):
+            ModuleLoss(nn.Linear(2, 1), nn.MSELoss(), data)
+
+
+def test_kfac_refuses_layers_that_share_a_weight():
+    one, two = nn.Linear(3, 3), nn.Linear(3, 3)
+    two.weight = one.weight
+    model = nn.Sequential(one, nn.Tanh(), two)
+    with pytest.raises(ValueError, match="two layers share a weight"):
+        signedstep.minimize(ModuleLoss(model, nn.MSELoss(), (torch.randn(5, 3), torch.randn(5, 3))), method="kfac")

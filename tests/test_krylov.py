@@ -438,3 +438,53 @@ def test_a_difference_beyond_the_domain_is_no_crash():
 
     result = signedstep.minimize(fun, [1.0], jac=True, method="newton-cg")
     assert 0 < result.fun < 1e-6
+
+
+def styblinski(x: Tensor) -> Tensor:
+    return 0.5 * (x**4 - 16 * x**2 + 5 * x).sum()
+
+
+@pytest.mark.parametrize("how", ["trust", "cubic", "flip"])
+def test_a_probe_that_the_gradient_sees_is_not_taken_in_twice(how):
+    """From a constant start g and all lowest eigenvectors are one direction, and B is a multiple of the identity."""
+    x0 = torch.full((10,), 3.0, dtype=torch.float64)
+    newton, products = (signedstep.minimize(styblinski, x0, method=f"{name}/{how}") for name in ("newton", "newton-cg"))
+    assert products.nit <= newton.nit + 1
+
+
+def test_looking_keeps_the_basis_orthonormal():
+    H = torch.diag(torch.arange(1.0, 9.0, dtype=torch.float64))
+    g = torch.ones(8, dtype=torch.float64)
+    seen = Subspace(Space(), g)
+    seen.solve(H.mv, g, 0.0, 3)
+    within = seen.V.T @ torch.tensor([1.0, -2.0, 0.5], dtype=torch.float64)
+    assert not seen.look(H.mv, within, 5)
+    assert not seen.look(H.mv, within + 1e-13 * torch.arange(8, dtype=torch.float64), 5)
+    assert seen.k == 3
+    assert seen.look(H.mv, within + 1e-3 * torch.arange(8, dtype=torch.float64) ** 3, 2)
+    assert seen.k == 5
+    assert (seen.V @ seen.V.T - torch.eye(5, dtype=torch.float64)).abs().max() < 1e-12
+
+
+def test_a_path_that_a_second_backward_pass_would_miss_is_told():
+    """Checkpoints of the old kind hide the parameters from autograd.grad; the Hessian was 0 without a word."""
+    from torch.utils.checkpoint import checkpoint
+
+    torch.manual_seed(0)
+    model, X = nn.Sequential(nn.Linear(3, 4), nn.Tanh(), nn.Linear(4, 1)), torch.randn(20, 3, requires_grad=True)
+    for reentrant in (False, True):
+        optimizer = signedstep.SecondOrder(model.parameters(), "newton-cg")
+        loss = lambda: (checkpoint(model, X, use_reentrant=reentrant) - 1).square().mean()  # noqa: B023, E731
+        if reentrant:
+            with pytest.raises(RuntimeError, match="use_reentrant=False"):
+                optimizer.step(loss)
+        else:
+            assert optimizer.step(loss) < 0.1
+
+
+def test_the_default_of_max_eval_is_enough_for_all_iterations():
+    """A call for the products and one for the step, for each."""
+    p = nn.Parameter(torch.full((6,), 1.5))
+    optimizer = signedstep.SecondOrder([p], "newton-cg", max_iter=8, tolerance_change=0)
+    optimizer.step(lambda: (100 * (p[1:] - p[:-1] ** 2) ** 2 + (1 - p[:-1]) ** 2).sum())
+    assert len(optimizer.history) == 8

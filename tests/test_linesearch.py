@@ -661,12 +661,12 @@ def test_arguments_on_the_border_are_accepted(arguments):
 def test_the_searches_import_no_torch():
     """By syntax, because importing the package imports torch."""
     folder = Path(linesearch.__file__).parent
-    for name in ("linesearch", "trials", "interpolate", "noise", "status"):
+    for name in ("linesearch", "trials", "interpolate", "noise", "status", "failures"):
         tree = ast.parse((folder / f"{name}.py").read_text())
         imports = [node for node in ast.walk(tree) if isinstance(node, ast.Import | ast.ImportFrom)]
         names = {a.name for node in imports if isinstance(node, ast.Import) for a in node.names}
         names |= {node.module or "" for node in imports if isinstance(node, ast.ImportFrom)}
-        own = {f"signedstep.{module}" for module in ("trials", "interpolate", "noise", "status")}
+        own = {f"signedstep.{module}" for module in ("trials", "interpolate", "noise", "status", "failures")}
         assert names <= {"math", "enum", "typing", "dataclasses", "collections.abc", "traceback"} | own, name
 
 

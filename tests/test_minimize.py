@@ -547,3 +547,50 @@ def test_differences_are_as_long_as_the_precision_of_the_values_needs(wrap, jac)
     """Forward differences of 1e-8 do not show in float32, and the gradient was 0 everywhere."""
     result = minimize(lambda x: wrap(np.sum((np.asarray(x, np.float32) - 3) ** 2)), np.zeros(2), jac=jac)
     assert np.allclose(result.x, 3, atol=1e-2)
+
+
+@pytest.mark.parametrize("method", ["auto", "lbfgs", "bfgs", "lsr1/trust", "newton-cg"])
+def test_a_backward_may_use_its_buffer_again(method):
+    """As wrappers of solvers do: gradients of two points were one memory, and nothing was learned."""
+    A = torch.tensor([1.0, 10.0, 100.0], dtype=torch.float64)
+
+    def quadratic(again: bool):
+        buffer = torch.zeros(3, dtype=torch.float64)
+
+        class Quadratic(torch.autograd.Function):
+            @staticmethod
+            def forward(ctx, x):
+                ctx.save_for_backward(x)
+                return 0.5 * (A * x * x).sum()
+
+            @staticmethod
+            def backward(ctx, g):
+                (x,) = ctx.saved_tensors
+                return torch.mul(A, x, out=buffer) if again and not torch.is_grad_enabled() else g * A * x
+
+        return Quadratic.apply
+
+    x0 = torch.ones(3, dtype=torch.float64)
+    fresh, same = (signedstep.minimize(quadratic(again), x0, method=method) for again in (False, True))
+    assert (fresh.fun, fresh.nit) == (same.fun, same.nit)
+
+
+def test_inference_mode_is_named_where_it_is_in_the_way():
+    with torch.inference_mode(), pytest.raises(RuntimeError, match="inference_mode"):
+        signedstep.minimize(rosenbrock, torch.ones(2), method="lbfgs")
+
+
+def test_starts_that_are_no_dense_numbers():
+    with pytest.raises(TypeError, match="dense tensor"):
+        signedstep.minimize(rosenbrock, torch.ones(2).to_sparse())
+    with pytest.raises(TypeError, match="float32, float64 or integers"):
+        signedstep.minimize(rosenbrock, np.ones(2, dtype=np.longdouble))
+
+
+@pytest.mark.parametrize("tensors", [False, True])
+def test_complex_second_derivatives_are_refused(tensors):
+    x0 = torch.ones(2, dtype=torch.float64) if tensors else np.ones(2)
+    jac = None if tensors else lambda x: 2 * x
+    for name, value in (("hess", lambda x: 2j * np.eye(2)), ("hessp", lambda x, p: np.array([2j, 0]))):
+        with pytest.raises(TypeError, match="real"):
+            signedstep.minimize(lambda x: (x * x).sum(), x0, jac=jac, method="newton-cg", **{name: value})

@@ -197,3 +197,16 @@ def test_newton_takes_a_hessian_of_any_kind(make):
         signedstep.minimize(
             rosenbrock, START, method="newton", jac=rosenbrock_gradient, hess=lambda x: make(1j * rosenbrock_hessian(x))
         )
+
+
+def test_a_gradient_that_raises_beyond_the_domain_is_no_crash():
+    """Differences of the gradient reach out of the domain; the identity takes over there."""
+
+    def fun(x):
+        return -x[0] - 1e-9 * math.log(1 - x[0]) + (x[1] - 1) ** 2
+
+    def jac(x):
+        return np.array([-1 + 1e-9 / (1 - x[0]) + 0 * math.log(1 - x[0]), 2 * (x[1] - 1)])
+
+    result = signedstep.minimize(fun, [0.0, 0.0], jac=jac, method="newton")
+    assert result.fun < 0

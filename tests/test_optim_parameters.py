@@ -338,3 +338,43 @@ def test_other_things_that_are_no_closure_no_state_and_no_search():
         optimizer.load_state_dict({})
     with pytest.raises(ValueError, match="line_search_fn must be one of"):
         signedstep.LSR1([torch.ones(2, requires_grad=True)], line_search_fn=[])  # pyright: ignore[reportArgumentType]
+
+
+@every_class
+def test_a_closure_may_give_a_parameter_other_memory(make):
+    """As recurrent layers do that flatten their weights on a GPU; steps went into the memory of before."""
+    p, q = leaf(3.0, 4.0), leaf(3.0, 4.0)
+
+    def closure():
+        with torch.no_grad():
+            p.set_(p.detach().clone())
+        return bowl(p)
+
+    optimizer, reference = make([p], max_iter=8), make([q], max_iter=8)
+    assert torch.equal(optimizer.step(closure), reference.step(lambda: bowl(q)))
+    assert torch.equal(p, q)
+    assert_left_at(optimizer.step(closure), lambda: bowl(p), [p])
+
+
+def test_parameters_that_share_memory_are_refused():
+    memory = torch.ones(4, 3)
+    shared = [nn.Parameter(memory), nn.Parameter(torch.ones(2)), nn.Parameter(memory)]
+    for params, names in [
+        (shared, "parameters 0 and 2 share memory"),
+        ([nn.Parameter(memory[:3]), nn.Parameter(memory[2:])], "parameters 0 and 1 share memory"),
+        ([nn.Parameter(memory), nn.Parameter(memory.T)], "parameters 0 and 1 share memory"),
+        ([nn.Parameter(torch.ones(1).expand(3))], r"parameter 0 of shape \(3,\) is expanded"),
+    ]:
+        optimizer = signedstep.LSR1(params)
+        with pytest.raises(ValueError, match=names):
+            optimizer.step(lambda: bowl(*params))  # noqa: B023
+
+
+def test_parameters_in_one_memory_that_do_not_meet():
+    for params in (
+        [nn.Parameter(part) for part in torch.full((9,), 3.0).split([4, 0, 5])],
+        [nn.Parameter(torch.full((8,), 3.0)[::2]), nn.Parameter(torch.full((8,), 3.0)[1::2])],
+        [nn.Parameter(part) for part in torch.view_as_real(torch.full((4,), 3 + 3j)).unbind(-1)],
+        [nn.Parameter(torch.full((3, 4), 3.0).T)],
+    ):
+        assert signedstep.LSR1(params).step(lambda: bowl(*params)) < 1e-6  # noqa: B023

@@ -336,3 +336,25 @@ def test_a_method_changed_in_the_group_is_the_method_of_the_next_step():
     optimizer.param_groups[0]["method"] = "lbfgs"
     list(seen(net, optimizer, 1))
     assert optimizer.state_dict()["state"][0]["method"] == "lbfgs/wolfe"
+
+
+@pytest.mark.parametrize("save", [copy.deepcopy, pickle.dumps, lambda optimizer: optimizer.state_dict()])
+def test_saving_leaves_nothing_behind(save):
+    p = leaf(3.0, 4.0)
+    optimizer = signedstep.LSR1([p], max_iter=3)
+    optimizer.step(lambda: bowl(p))
+    before = dict(optimizer.state[p])
+    save(optimizer)
+    assert optimizer.state[p] == before
+    assert set(before) == {"n_iter", "func_evals"}
+
+
+def test_how_small_nothing_is_goes_with_the_state():
+    """What is left of a loss that has nearly come to 0 is rounding; that depends on the loss at the start."""
+    p = leaf(3.0, 4.0)
+    optimizer = signedstep.LSR1([p], max_iter=3)
+    optimizer.step(lambda: bowl(p))
+    other = signedstep.LSR1([p], max_iter=3)
+    other.load_state_dict(optimizer.state_dict())
+    other.step(lambda: bowl(p))
+    assert other._engine._nothing == optimizer._engine._nothing > 0

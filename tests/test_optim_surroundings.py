@@ -1,9 +1,12 @@
 """The torch.optim front among others: learning rates and schedulers, hooks, modes of torch and compiled models."""
 
+import gc
 import shutil
+import weakref
 
 import pytest
 import torch
+from scipy.optimize import OptimizeWarning
 from torch.optim import lr_scheduler
 
 import signedstep
@@ -180,3 +183,67 @@ def test_compiled_models_train():
     returned = optimizer.step(Counted(compiled, optimizer))
     assert returned.item() == pytest.approx(plain().item(), rel=1e-5)
     assert returned.item() < 0.5 * before
+
+
+@every_class
+def test_optimizers_are_free_as_soon_as_nobody_holds_them(make):
+    """No cycle waits for the garbage collector, though closures know their optimizer, nor is the last batch kept."""
+
+    def train():
+        net, data = model(), torch.ones(3)
+        optimizer = make(net.parameters(), max_iter=2)
+
+        def closure():
+            optimizer.zero_grad()
+            loss = fit(net)() + 0 * data.sum()
+            loss.backward()
+            return loss
+
+        optimizer.step(closure)
+        return optimizer, weakref.ref(data)
+
+    gc.collect()
+    gc.disable()
+    try:
+        optimizer, data = train()
+        assert data() is None
+        gone = weakref.ref(optimizer)
+        del optimizer
+        assert gone() is None
+    finally:
+        gc.enable()
+
+
+@every_class
+def test_a_step_within_autocast(make):
+    """Casts of weights that autocast keeps are those of the last point: no trial showed a fall."""
+
+    def run(outside: bool):
+        net, X = model(dtype=torch.float32), torch.linspace(-1, 1, 40)[:, None].expand(40, net_inputs())
+        optimizer = make(net.parameters(), max_iter=5)
+
+        def closure():
+            with torch.autocast("cpu", torch.bfloat16):
+                return (net(X).float() - X[:, :1].square()).square().mean()
+
+        losses = []
+        for _ in range(2):
+            with torch.autocast("cpu", torch.bfloat16, enabled=outside):
+                losses.append(optimizer.step(closure).item())
+        return losses
+
+    assert run(outside=True) == run(outside=False)
+    assert run(outside=True)[1] < run(outside=True)[0]
+
+
+def net_inputs() -> int:
+    return next(iter(model().parameters())).shape[1]
+
+
+def test_options_without_effect_are_warned_of():
+    p = leaf(3.0, 4.0)
+    with pytest.warns(OptimizeWarning, match="beta, krylov_size has no effect on 'gd/wolfe'"):
+        signedstep.SecondOrder([p], "gd", beta="fr", krylov_size=3)
+    with pytest.warns(OptimizeWarning, match="floor has no effect on 'bfgs/wolfe'"):
+        signedstep.BFGS([p], floor=0.1)
+    signedstep.BFGS([p], history_size=5, line_search_fn="strong_wolfe")  # torch's own arguments

@@ -131,3 +131,13 @@ def test_differences_are_written_where_they_stay(n, dtype):
     Space().write_difference(a, b, 0.3, rows[1])
     assert torch.equal(rows[1], (a - b) * 0.3)
     assert torch.equal(rows[[0, 2]], beside)
+
+
+def test_autocast_does_not_touch_sums(dtype):
+    A, v = vectors(3, 5000, dtype), vectors(1, 5000, dtype)[0]
+    c = np.array([1.0, -2.0, 0.5])
+    exact = Space().inner(A, [v]), Space().combine(c, A, 0.1, v)
+    with torch.autocast("cpu", torch.bfloat16):
+        found = Space().inner(A, [v]), Space().combine(c, A, 0.1, v)
+    assert (found[0] == exact[0]).all()
+    assert torch.equal(found[1], exact[1])

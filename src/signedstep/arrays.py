@@ -28,6 +28,12 @@ class NumpyObjective:
         return 1 if callable(self.jac) or self.jac is True else 1 + (2 * n if self.jac == "3-point" else n)
 
     @property
+    def resolution(self) -> float:
+        """The length of the steps of differences; gradients do not tell points apart that are nearer to each other."""
+        given = callable(self.jac) or self.jac is True
+        return 0.0 if given else np.finfo(np.float64).eps ** (1 / 3 if self.jac == "3-point" else 1 / 2)
+
+    @property
     def second_cost(self) -> int:
         """Values of the function that a Hessian costs: differences of gradients that come with values."""
         return self.cost * math.prod(self.shape) if self.hess is None and self.jac is True else 0
@@ -59,7 +65,10 @@ class NumpyObjective:
         steps = np.finfo(array.dtype).eps ** 0.5 * np.maximum(1, np.abs(array))
         steps = np.where(array < 0, -steps, steps)
         gradient = lambda z: at.g.numpy() if np.array_equal(z, array) else self._gradient(z)  # noqa: E731
-        rows: Any = approx_fprime(array, gradient, steps)
+        try:
+            rows: Any = approx_fprime(array, gradient, steps)
+        except Exception:  # beyond the domain, as a trial point may be
+            rows = np.full((len(array), len(array)), np.nan)
         return torch.from_numpy(rows.reshape(len(array), len(array)))
 
     def hvp(self, at: Point) -> Product:
@@ -97,7 +106,9 @@ class NumpyObjective:
         return lambda v: torch.from_numpy(np.asarray(H @ v.numpy(), dtype=array.dtype))
 
     def _given(self, at: Point, x: np.ndarray, v: np.ndarray) -> np.ndarray:
-        given = np.asarray(self.hessp(self._shaped(x), self._shaped(v), *self.args))
+        given = self.hessp(self._shaped(x), self._shaped(v), *self.args)
+        check_real(given, "hessp's product")
+        given = given.numpy(force=True) if isinstance(given, Tensor) else np.asarray(given)
         check_shape(given.shape, self.shape, "hessp's product")
         return given.reshape(-1)
 
@@ -108,7 +119,8 @@ class NumpyObjective:
             ahead = self._gradient((x + step * v).astype(x.dtype))
         except Exception:  # beyond the domain, as a trial point may be
             return np.full_like(x, np.nan)
-        return (ahead - at.g.numpy()) / step
+        with np.errstate(all="ignore"):
+            return (ahead - at.g.numpy()) / step
 
     def _gradient(self, x: np.ndarray) -> np.ndarray:
         """The gradient alone, for differences of it."""

@@ -1,7 +1,7 @@
 """The closure of a torch optimizer as an objective: parameters in, loss and gradient out."""
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Protocol, runtime_checkable
 
 import torch
@@ -23,6 +23,10 @@ class Module(Protocol):
     def kronecker(self, params: list[Tensor], samples: int) -> list[Block]: ...
 
 
+def _released() -> Any:
+    raise RuntimeError("the step that this closure was for is over")
+
+
 class ClosureObjective:
     """Evaluates a closure at a flat vector, which it first writes into the parameters.
 
@@ -31,6 +35,7 @@ class ClosureObjective:
 
     cost = 1
     second_cost = 1
+    resolution = 0.0
 
     def __init__(
         self,
@@ -44,6 +49,7 @@ class ClosureObjective:
         self.newest: Tensor | None = None
         """The gradient that the parameters carry now."""
         self._like: Tensor | None = None
+        self._graph: list[Tensor] = []
 
     def __call__(self, x: Tensor) -> Point:
         self._place(x)
@@ -81,14 +87,25 @@ class ClosureObjective:
                     "or item(): that frees the graph, which has to be differentiated a second time"
                 )
             params = self.flat.params
-            g = torch.autograd.grad(loss, params, create_graph=True, allow_unused=True, materialize_grads=True)
+            found = torch.autograd.grad(loss, params, create_graph=True, allow_unused=True)
+            self._check_found(found, at)
+            self._graph = g = [torch.zeros_like(p) if h is None else h for h, p in zip(found, params, strict=True)]
 
         def product(v: Tensor) -> Tensor:
             self.hessians += 1
-            Hv = self.flat.gathered(differentiated(list(g), params, self.flat.shaped(v)))
+            Hv = self.flat.gathered(differentiated(g, params, self.flat.shaped(v)))
             return Hv.neg_() if self.sign < 0 else Hv
 
         return product
+
+    def _check_found(self, found: Sequence[Tensor | None], at: Point) -> None:
+        """Complain of gradients that backward() has found and a second backward pass would miss."""
+        parts = self.flat.shaped(at.g) if any(g is None for g in found) else []
+        if any(g is None and bool(part.any()) for g, part in zip(found, parts, strict=bool(parts))):
+            raise RuntimeError(
+                "products with the Hessian need a loss that autograd can differentiate twice, and the way from it to a "
+                "parameter is hidden: torch.utils.checkpoint needs use_reentrant=False"
+            )
 
     def gauss_newton(self, at: Point) -> Product:
         return self._operator(at, self._module().gauss_newton(self._placed(at)))
@@ -141,6 +158,11 @@ class ClosureObjective:
         self.counted()
         returned = self.closure()
         return returned if isinstance(returned, tuple) and len(returned) == 2 else (returned, None)
+
+    def release(self) -> None:
+        """Let go of the closure and of graphs: a closure most often knows its optimizer, which knows this object."""
+        self.closure = _released
+        self._graph.clear()
 
     def leave_at(self, at: Point) -> None:
         """Leave parameters and gradients at a point that has been evaluated."""

@@ -1,11 +1,14 @@
 """Which options a method looks at: those that change what it is made of. Others would be shown as if they mattered."""
 
+import warnings
+from collections.abc import Sequence
 from dataclasses import fields
 from functools import cache
 from types import FunctionType
 from typing import Any
 
 import torch
+from scipy.optimize import OptimizeWarning
 
 from signedstep.catalogue import Settings
 from signedstep.curvature import Mixing
@@ -38,8 +41,16 @@ def shaping(full: str) -> tuple[str, ...]:
     return tuple(f.name for f in fields(Settings) if _made(full, f.name, 0) != _made(full, f.name, 1))
 
 
+def warn_of_no_effect(given: Sequence[str], full: str, stacklevel: int) -> None:
+    """Warn of options that a method, by its full name, does not look at."""
+    idle = [name for name in given if name not in shaping(full)] if given else []
+    if idle:
+        message = f"{', '.join(idle)} has no effect on {full!r}; what has is {', '.join(shaping(full))}"
+        warnings.warn(message, OptimizeWarning, stacklevel=stacklevel + 1)
+
+
 def _made(full: str, option: str, which: int) -> Any:
-    return _content(build(full, torch.zeros(3), Space(), {option: PROBES[option][which]}))
+    return _content(build(full, torch.zeros(3, device="cpu"), Space(), {option: PROBES[option][which]}))
 
 
 def _content(part: Any) -> Any:

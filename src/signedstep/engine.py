@@ -59,9 +59,10 @@ class Engine:
         space: Space,
         tolerances: Tolerances,
         on_failure: str = "restart",
+        resolution: float = 0.0,
     ):
         self.objective, self.curvature, self.globalization = objective, curvature, globalization
-        self.space, self.tolerances, self.on_failure = space, tolerances, on_failure
+        self.space, self.tolerances, self.on_failure, self.resolution = space, tolerances, on_failure, resolution
         self.evals, self.k, self.scale = 1, 0, Scale()
         self.error: Exception | None = None
         """What a trial point of the last iteration raised."""
@@ -76,7 +77,7 @@ class Engine:
         self.at, self.grad_norm = at, self._length(at.g)
         self.status = self._test_start()
         self._longest = 0
-        self._stall = _Stall(at.f, self.grad_norm, torch.finfo(at.x.dtype).eps)
+        self._stall = _Stall(at.f, self.grad_norm, torch.finfo(at.x.dtype).eps, self.resolution)
 
     def move(self, at: Point) -> None:
         """Go on from a point that was just evaluated, here or elsewhere; what the curvature model knows stays."""
@@ -102,6 +103,7 @@ class Engine:
             "status": self.status.name,
             "longest": self._longest,
             "far": self._far,
+            "nothing": self._nothing,
             "stall": self._stall.state(),
             "curvature": self.curvature.state(self.at),
         }
@@ -112,7 +114,7 @@ class Engine:
         self._place(self.at)
         self.scale, self.k, self.evals = Scale(*state["scale"]), state["k"], state["evals"]
         self.status = Status[state["status"]]
-        self._longest, self._far = state["longest"], state["far"]
+        self._longest, self._far, self._nothing = state["longest"], state["far"], state["nothing"]
         self._stall.restore(state["stall"])
         self.curvature.restore(state["curvature"], self.at)
 
@@ -217,7 +219,7 @@ class Engine:
         self._longest = self._longest + 1 if lost else 0
         if self._longest >= _UNBOUNDED:
             return Status.UNBOUNDED
-        if not self._stall.sees(self.at.f, self.grad_norm, self.scale.length):
+        if not self._stall.sees(self.at.f, self.grad_norm, self.scale.length, step.status.ok):
             return Status.RUNNING
         if self.on_failure == "restart" and self.curvature.learned and self._stall.deserves_a_restart():
             self.curvature.forget(self.objective, self.at)
@@ -228,26 +230,32 @@ class Engine:
 class _Stall:
     """Notices that neither f nor the gradient has fallen, beyond rounding, nor steps have grown, for some iterations.
 
-    Steps that grow come out of a narrow place: each is a multiple of the last, and f will follow.
+    Steps that grow come out of a narrow place: each is a multiple of the last, and f will follow. Where a gradient is
+    inexact, each step may find a little, at the price of many evaluations. So two steps are enough that bring next to
+    nothing where a search did not meet its conditions, or are shorter than a gradient by finite differences can see.
     """
 
     patience = 10
+    poor = 1e-6
+    """The least relative decrease of a search that has failed."""
 
-    def __init__(self, f: float, grad_norm: float, eps: float):
+    def __init__(self, f: float, grad_norm: float, eps: float, resolution: float = 0.0):
         self.f, self.grad_norm, self.rounding, self.idle = f, grad_norm, 8 * eps, 0
+        self.resolution = resolution
         self.length = math.inf
         self.restarted = (math.inf, math.inf)  # f and the gradient at the last restart
 
-    def sees(self, f: float, grad_norm: float, length: float) -> bool:
-        lower = f < self.f - self.rounding * abs(self.f)
+    def sees(self, f: float, grad_norm: float, length: float, ok: bool = True) -> bool:
+        blind = length < self.resolution
+        lower = f < self.f - (self.rounding if ok else self.poor) * abs(self.f)
         flatter = grad_norm < 0.9 * self.grad_norm
-        if lower or flatter:
+        if (lower or flatter) and not blind:
             self.f, self.grad_norm, self.idle = min(self.f, f), min(self.grad_norm, grad_norm), 0
             self.length = length
         elif length > 1.5 * self.length:
             self.length = length
         else:
-            self.idle += 1
+            self.idle += 1 if ok and not blind else self.patience // 2
         return self.idle >= self.patience
 
     def deserves_a_restart(self) -> bool:

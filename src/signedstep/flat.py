@@ -1,6 +1,7 @@
 """Parameters as one flat vector: several tensors of any shape, layout, precision and device go in and come out."""
 
 from collections.abc import Callable, Iterable, Sequence
+from itertools import pairwise
 from typing import Any
 
 import torch
@@ -22,6 +23,7 @@ class Flat:
         if any(p.is_conj() or p.is_neg() for p in self.params):
             raise ValueError("a parameter is a lazy conjugate or negative: resolve_conj() or resolve_neg() it first")
         reals = [real(p) for p in self.params]
+        _check_apart(reals)
         self.dtype = torch.float32
         for p in reals:
             self.dtype = torch.promote_types(self.dtype, p.dtype)
@@ -30,9 +32,9 @@ class Flat:
         self._sizes = [p.numel() for p in reals]
         self.n = sum(p.numel() * (2 if p.is_complex() else 1) for p in self.params)
         """How many numbers there are, on all ranks together."""
-        self._targets = [p.view(-1) if p.is_contiguous() else p for p in reals]
-        self._shaped = [(i, p.shape) for i, p in enumerate(reals) if not p.is_contiguous()]
+        self._sharded = any(is_sharded(p) for p in self.params)
         self._uniform = all(p.dtype == self.dtype and p.device == self.device for p in reals)
+        self._look(reals)
 
     def same(self, other: "Flat") -> bool:
         """Whether two of these are of the very same parameters."""
@@ -67,13 +69,14 @@ class Flat:
     def write(self, x: Tensor) -> None:
         """Set the parameters to a flat vector."""
         if self.params:
-            _copy(self._targets, self._parts(x))
+            _copy(self._current(), self._parts(x))
+            torch.clear_autocast_cache()  # which may hold casts of what they were, if `step` is within autocast
 
     def holds(self, x: Tensor) -> bool:
         """Whether the parameters are this flat vector, rounded to their own precision."""
         if self._uniform:
             return torch.equal(self.read(), x)
-        parts = zip(self._targets, self._parts(x), strict=True)
+        parts = zip(self._current(), self._parts(x), strict=True)
         return all(torch.equal(p, v.to(p.device, p.dtype)) for p, v in parts)
 
     def clear_grads(self) -> None:
@@ -116,6 +119,22 @@ class Flat:
             tensors = [t.to(self.device, self.dtype) for t in tensors]
         return torch.cat((tensors[0].reshape(-1),)) if len(tensors) == 1 else _flatten(tensors)  # which would not copy
 
+    def _look(self, reals: list[Tensor]) -> None:
+        """Take the memory of the parameters as it is now."""
+        self._addresses = self._where()
+        self._targets = [p.view(-1) if p.is_contiguous() else p for p in reals]
+        self._shaped = [(i, p.shape) for i, p in enumerate(reals) if not p.is_contiguous()]
+
+    def _current(self) -> list[Tensor]:
+        """What to write into: a closure may give a parameter other memory, as RNNs do that flatten their weights."""
+        if self._where() != self._addresses:
+            self._look([real(p) for p in self.params])
+        return self._targets
+
+    def _where(self) -> list[int]:
+        parts = [local(p) for p in self.params] if self._sharded else self.params
+        return [p.data_ptr() for p in parts]
+
     def _parts(self, flat: Tensor) -> list[Tensor]:
         """The parts of a flat vector in the shapes of the targets."""
         parts = list(flat.split(self._sizes)) if self._sizes else []
@@ -132,6 +151,24 @@ def real(t: Tensor) -> Tensor:
     """The same storage, complex numbers as pairs of real ones."""
     t = local(t.detach())
     return torch.view_as_real(t.resolve_conj()) if t.is_complex() else t
+
+
+def _check_apart(reals: list[Tensor]) -> None:
+    """Complain of parameters that share memory: the step of one would move the others, too."""
+    ends = []
+    for i, p in enumerate(reals):
+        if p.numel():
+            reach = 1 + sum((size - 1) * stride for size, stride in zip(p.shape, p.stride(), strict=True))
+            if reach < p.numel():
+                raise ValueError(f"parameter {i} of shape {tuple(p.shape)} is expanded: its entries share memory")
+            ends.append((p.data_ptr(), p.data_ptr() + reach * p.element_size(), reach == p.numel(), i))
+    ends.sort()
+    for (start, end, dense, i), (next_start, _, next_dense, j) in pairwise(ends):
+        if start == next_start or (next_start < end and dense and next_dense):  # others may be interleaved
+            raise ValueError(
+                f"parameters {min(i, j)} and {max(i, j)} share memory: where one weight has two uses, it must be one "
+                "nn.Parameter, as in `decoder.weight = encoder.weight`"
+            )
 
 
 def is_sharded(t: Tensor) -> bool:

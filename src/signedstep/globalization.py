@@ -188,6 +188,7 @@ class Modified(AlongLine):
         self.rule, self.floor = rule, floor
         self.steady = 1.5 if rule is rules.flip else 0.0  # the shift of damp jumps from step to step
 
+    @np.errstate(all="ignore")  # eigenvalues of any size
     def propose(self, g: Tensor, B: Curvature) -> Direction:
         if not B.learned:
             return steepest(self.space, g)

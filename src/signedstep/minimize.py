@@ -15,7 +15,7 @@ from torch import Tensor
 from signedstep.catalogue import Settings
 from signedstep.checks import check_at_least_zero, check_count
 from signedstep.closure import ClosureObjective
-from signedstep.effects import shaping
+from signedstep.effects import warn_of_no_effect
 from signedstep.engine import Engine, Tolerances
 from signedstep.history import History
 from signedstep.methods import build
@@ -124,13 +124,21 @@ def minimize(
     space = Space()
     start, front = _start(x0, space.room)
     parts = build(method, start, space, _pick(options, _SHAPE_OPTIONS))
-    _warn_of_no_effect(options, parts.name)
+    given = [name for name in options if name in _SHAPE_OPTIONS and options[name] is not None]
+    warn_of_no_effect(given, parts.name, stacklevel=2)
     objective = objective_of(fun, Derivatives(jac, hess, hessp), args, start, front.shape, parts.name, tensors)
     tolerances = Tolerances(**_pick(options, _TOLERANCES))
     costs = objective.cost, second_cost(objective, parts.name)
     limits = _Limits(options.get("maxiter"), options.get("maxfun"), start.numel(), *costs)
     engine = Engine(
-        objective, objective(start), parts.curvature, parts.globalization, space, tolerances, parts.on_failure
+        objective,
+        objective(start),
+        parts.curvature,
+        parts.globalization,
+        space,
+        tolerances,
+        parts.on_failure,
+        objective.resolution,
     )
     del start  # after the first step nobody needs this vector
 
@@ -175,10 +183,12 @@ class _Front:
 def _start(x0: Any, room: Room) -> tuple[Tensor, _Front]:
     """x0 as a flat floating-point vector of our own."""
     is_torch = isinstance(x0, Tensor)
+    if is_torch and x0.layout != torch.strided:
+        raise TypeError(f"x0 must be a dense tensor, got one with the layout {x0.layout}")
     try:
         x = x0.detach() if is_torch else torch.from_numpy(_native(np.atleast_1d(np.array(x0))))
     except (TypeError, ValueError):
-        raise TypeError(f"x0 must be an array of numbers or a torch tensor, got {x0!r}") from None
+        raise TypeError(f"x0 must be an array of float32, float64 or integers, or a torch tensor, got {x0!r}") from None
     if not x.is_floating_point() and not x.is_complex():
         x = x.to(torch.get_default_dtype() if is_torch else torch.float64)
     if x.dtype not in (torch.float32, torch.float64):
@@ -265,14 +275,6 @@ def _display(name: str, result: Result) -> None:
 
 def _pick(options: Mapping[str, Any], names: tuple[str, ...]) -> dict[str, Any]:
     return {name: options[name] for name in names if name in options}
-
-
-def _warn_of_no_effect(options: Mapping[str, Any], method: str) -> None:
-    given = [name for name in options if name in _SHAPE_OPTIONS and options[name] is not None]
-    idle = [name for name in given if name not in shaping(method)] if given else []
-    if idle:
-        message = f"{', '.join(idle)} has no effect on {method!r}; what has is {', '.join(shaping(method))}"
-        warnings.warn(message, OptimizeWarning, stacklevel=3)
 
 
 def _warn_unknown(options: Mapping[str, Any]) -> None:

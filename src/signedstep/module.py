@@ -5,7 +5,7 @@ Products and factors are those of curvlinops (Dangel, Eschenhagen and others), a
 
 import functools
 import warnings
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import torch
@@ -35,8 +35,9 @@ class ModuleLoss:
         one = isinstance(data, tuple | list) and len(data) == 2 and isinstance(data[0], Tensor)
         self.model, self.loss_func = model, loss_func
         self.data: Iterable[Any] = [tuple(data)] if one else data
-        if not isinstance(self.data, Iterable):
-            raise TypeError(f"data must be a batch (X, y) or several, got {data!r}")
+        if not isinstance(self.data, Iterable) or isinstance(self.data, Iterator):
+            once = ", which can be gone through only once" if isinstance(self.data, Iterator) else ""
+            raise TypeError(f"data must be a batch (X, y) or several, as in a list, got {data!r}{once}")
         sizes = [len(X) for X, _ in self.data]
         self.count = sum(sizes)
         if not self.count:
@@ -106,6 +107,8 @@ class ModuleLoss:
         factors = kfac.state_dict()
         inputs, gradients = factors["input_covariances"], factors["gradient_covariances"]
         mapping = library.KFACLinearOperator.compute_parameter_mapping(params, self.model)
+        if len({i for at in mapping.values() for i in at.values()}) < sum(map(len, mapping.values())):
+            raise ValueError("kfac has a block for each layer, and here two layers share a weight: use 'natural'")
         return [
             Block([at[name] for name in ("weight", "bias") if name in at], inputs.get(layer), gradients[layer])
             for layer, at in mapping.items()
@@ -130,7 +133,7 @@ def _library() -> Any:
             warnings.simplefilter("ignore", DeprecationWarning)
             import curvlinops  # imports what uses torch.jit, and so does torch itself at its first forward derivative
 
-            torch.func.jvp(torch.sin, (torch.zeros(1),), (torch.ones(1),))
+            torch.func.jvp(torch.sin, (torch.zeros(1, device="cpu"),), (torch.ones(1, device="cpu"),))
     except ImportError as error:
         raise ImportError(
             "Gauss-Newton and Fisher matrices of modules need curvlinops: pip install 'signedstep[curvature]'"

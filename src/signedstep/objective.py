@@ -76,6 +76,7 @@ class TorchObjective:
     """A function of a torch tensor; its gradient comes from autograd unless `jac` provides it."""
 
     cost = 1
+    resolution = 0.0
 
     def __init__(
         self, fun: Callable, jac: Any, args: tuple, shape: tuple[int, ...], hess: Any = None, hessp: Any = None
@@ -98,13 +99,17 @@ class TorchObjective:
     def _evaluated(self, x: Tensor) -> Point:
         self.evals += 1
         if not self.jac:
+            if torch.is_inference_mode_enabled():
+                raise RuntimeError("fun is to be differentiated by autograd, which torch.inference_mode() switches off")
             leaf, version = x.detach().view(self.shape).requires_grad_(True), x._version
             value = self.fun(leaf, *self.args)
             f = scalar(value)
             if x._version != version:
                 raise ValueError("fun must not write into x, which autograd differentiates; let it work on a copy")
             (g,) = torch.autograd.grad(differentiable(value), leaf, allow_unused=True, materialize_grads=True)
-            return Point(x, f, made(g).reshape(-1))
+            return Point(
+                x, f, self._room.copy(made(g)).reshape(-1)
+            )  # a backward of the user's may use its buffer again
         value = self.fun(self._shaped(x), *self.args)
         value, g = pair(value) if self.jac is True else (value, self.jac(self._shaped(x), *self.args))
         return Point(x, scalar(value), self._owned(g, x))
@@ -124,8 +129,9 @@ class TorchObjective:
         self.hessians += 1
         n = at.x.numel()
         if self.hess is not None:
-            H = torch.as_tensor(self.hess(self._shaped(at.x), *self.args), dtype=at.x.dtype, device=at.x.device)
-            return square(H.detach(), self.shape)
+            H = self.hess(self._shaped(at.x), *self.args)
+            check_real(H, "the Hessian")
+            return square(torch.as_tensor(H, dtype=at.x.dtype, device=at.x.device).detach(), self.shape)
         self.evals, self.gradients = self.evals + 1, self.gradients + 1
         # n backward passes: no demands on the function, where vmap has some
         value = lambda z: self.fun(z.view(self.shape), *self.args).reshape(())  # noqa: E731
@@ -153,6 +159,7 @@ class TorchObjective:
         def product(v: Tensor) -> Tensor:
             self.hessians += 1
             given = self.hessp(self._shaped(at.x), self._shaped(v), *self.args)
+            check_real(given, "hessp's product")
             given = torch.as_tensor(given, dtype=at.x.dtype, device=at.x.device).detach()
             check_shape(given.shape, self.shape, "hessp's product")
             return given.reshape(-1).clone()

@@ -12,7 +12,6 @@ limited-memory models list all but those of gamma, which is positive and so neve
 import math
 from abc import abstractmethod
 from collections.abc import Callable
-from traceback import clear_frames
 from typing import NamedTuple
 
 import numpy as np
@@ -20,6 +19,7 @@ from torch import Tensor
 
 from signedstep import secular
 from signedstep.curvature import Curvature
+from signedstep.failures import detached
 from signedstep.globalization import NOT_FINITE, Globalization, Scale, Step
 from signedstep.noise import Noise
 from signedstep.objective import Objective, Point
@@ -163,8 +163,7 @@ class Region(Globalization):
         try:
             point, sums = self.space.evaluated(objective, self.space.moved(at.x, p, 1.0), look)
         except Exception as error:
-            clear_frames(error.__traceback__)  # else what ran out of memory would still be held at the next trial
-            return None, trial, error
+            return None, trial, detached(error)
         return point, self._judged(at, point, trial, *sums), None
 
     def _judged(self, at: Point, point: Point, trial: Trial, start: list[float], end: list[float]) -> Trial:

@@ -8,6 +8,7 @@ more in float64.
 
 import math
 from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
 
 import numpy as np
 import torch
@@ -75,6 +76,11 @@ def combination(c: np.ndarray, A: Tensor, scale: float, v: Tensor, out: Tensor |
     found = native.combination(c, A, scale, v, out)
     if found is not None:
         return found
+    with _whole_precision(A):
+        return _combination(c, A, scale, v, out)
+
+
+def _combination(c: np.ndarray, A: Tensor, scale: float, v: Tensor, out: Tensor | None) -> Tensor:
     weights = torch.from_numpy(c.astype(_NUMPY[A.dtype]) if A.dtype in _NUMPY else c).to(A)
     n = A.shape[1]
     if n <= _LONG:
@@ -127,13 +133,20 @@ def _over_stretches(
 def _product(V: Tensor, A: Tensor) -> np.ndarray:
     """V A' for few long rows."""
     n = A.shape[1]
-    if n <= _SHORT:
-        return _on_host(torch.mm(V, A.T))
-    whole, count = _split(n)
-    found = torch.bmm(_blocks(V, whole, count), _blocks(A, whole, count).mT).sum(0, dtype=torch.float64)
-    if whole < n:
-        found += V[:, whole:] @ A[:, whole:].T
-    return _on_host(found)
+    with _whole_precision(A):
+        if n <= _SHORT:
+            return _on_host(torch.mm(V, A.T))
+        whole, count = _split(n)
+        found = torch.bmm(_blocks(V, whole, count), _blocks(A, whole, count).mT).sum(0, dtype=torch.float64)
+        if whole < n:
+            found += V[:, whole:] @ A[:, whole:].T
+        return _on_host(found)
+
+
+def _whole_precision(A: Tensor) -> AbstractContextManager:
+    """Products of matrices lose half of their digits where somebody works within autocast."""
+    kind = A.device.type
+    return torch.autocast(kind, enabled=False) if torch.is_autocast_enabled(kind) else nullcontext()
 
 
 def _on_host(found: Tensor) -> np.ndarray:

@@ -2,9 +2,9 @@
 
 import math
 from collections.abc import Callable
-from traceback import clear_frames
 from typing import NamedTuple, Protocol
 
+from signedstep.failures import detached
 from signedstep.interpolate import Sample
 from signedstep.noise import Noise
 from signedstep.status import Status
@@ -66,8 +66,7 @@ class Trials:
         try:
             f, slope = self.phi(t)
         except Exception as error:
-            clear_frames(error.__traceback__)  # else what ran out of memory would still be held at the next trial
-            self.error = error
+            self.error = detached(error)
             f = slope = math.nan
         if not (math.isfinite(f) and math.isfinite(slope)):
             self.blocked = True

@@ -36,7 +36,8 @@ class Exact(Local[Tensor]):
         return of_eigenvectors(*self._eigen, g)
 
     def matrix(self) -> Tensor:
-        return torch.eye(self.at.x.numel(), dtype=torch.float64) if self.known is None else self.known
+        x = self.at.x
+        return torch.eye(x.numel(), dtype=torch.float64, device=x.device) if self.known is None else self.known
 
     def state(self, at: Point) -> dict[str, Any]:
         return {"H": None if self.known is None else self.known.clone()}

@@ -55,7 +55,7 @@ class Identity(Curvature):
         return along(g, math.sqrt(self.space.square(g)), self.gamma)
 
     def matrix(self) -> Tensor:
-        return torch.eye(self.n, dtype=torch.float64) * self.gamma
+        return torch.eye(self.n, dtype=torch.float64, device="cpu") * self.gamma
 
     def state(self, at: Point) -> dict[str, Any]:
         return {"gamma": self.gamma, "learned": self.learned}

@@ -50,7 +50,7 @@ class KFAC(Local[Known]):
 
     def matrix(self) -> Tensor:
         n = self.at.x.numel()
-        rows = torch.eye(n, dtype=torch.float64)
+        rows = torch.eye(n, dtype=torch.float64, device="cpu")
         if self.known is None:
             return rows
         w, coordinates, lift = self.known

@@ -30,9 +30,10 @@ class Krylov(Curvature):
 
     The gradient may be orthogonal to directions of negative curvature. A spectrum of a model that may be indefinite
     therefore looks further if it has seen no negative curvature: a second start, at the lowest eigenvector of the
-    last point (at first a random vector), costs a quarter of the products again; as many again (or 10) where the
-    gradient falls fast, as it does next to saddles, or the first space is invariant, so that the rest of B is
-    unknown. `trust` and `cubic` step along what it finds, with a sign that is as arbitrary as the random vector's.
+    last point (a random vector at first, and where the gradient sees that one), costs a quarter of the products again;
+    as many again (or 10) where the gradient falls fast, as it does next to saddles, or the first space is invariant, so
+    that the rest of B is unknown. `trust` and `cubic` step along what it finds, with a sign that is as arbitrary as the
+    random vector's.
     """
 
     def __init__(self, space: Space, size: int, tolerance: float | None):
@@ -90,10 +91,10 @@ class Krylov(Curvature):
     def matrix(self) -> Tensor:
         n = self.at.x.numel()
         eye = torch.eye(n, dtype=self.at.x.dtype, device=self.at.x.device)
-        if self._forgotten:
+        if not self.learned or self._product is None:
             return eye.double()
         try:
-            product = self.products(self.objective, self.at)
+            product = self._product
             B = torch.stack([product(row) for row in eye]).double()
         except OVERFLOWS:
             return eye.double()
@@ -123,14 +124,17 @@ class Krylov(Curvature):
 
     def _look(self, seen: Subspace, product: Product) -> None:
         """Look for negative curvature that the gradient does not see."""
-        start = self._probe
-        if start is None:
-            start = torch.randn(len(self.at.x), generator=torch.Generator().manual_seed(0)).to(self.at.x)
         near = seen.invariant or self._forcing < LOOSEST
+        count = max(seen.k, 10) if near else 1 + seen.k // 4
         try:
-            seen.look(product, start, max(seen.k, 10) if near else 1 + seen.k // 4)
+            if self._probe is None or not seen.look(product, self._probe, count):
+                seen.look(product, self._random(), count)
         except OVERFLOWS:
             seen.broken = True
+
+    def _random(self) -> Tensor:
+        generator = torch.Generator().manual_seed(0)
+        return torch.randn(len(self.at.x), generator=generator, device="cpu").to(self.at.x)
 
     def _diagonalised(self, seen: Subspace, g: Tensor) -> Spectrum:
         w, Q = eigen(seen.T)

@@ -48,15 +48,19 @@ class Subspace:
             if self.broken or self.invariant or self._residual(outside) <= tolerance:
                 return
 
-    def look(self, product: Product, start: Tensor, count: int) -> None:
-        """Grow from a second start until there is negative curvature in the span."""
+    def look(self, product: Product, start: Tensor, count: int) -> bool:
+        """Grow from a second start until there is negative curvature in the span; False if it is within the span."""
         ahead = self._outside(start)[0]
+        (new,), (whole,) = self.space.dots_each((ahead, (ahead,)), (start, (start,)))
+        if not new > torch.finfo(start.dtype).eps * whole:  # what is left of it is mostly rounding, in no new direction
+            return False
         for _ in range(min(count, self.n - self.k)):
             if self.broken or self.negative:
-                return
+                break
             ahead, _ = self._add(product, ahead)
             if self.invariant:
-                return
+                break
+        return True
 
     @property
     def negative(self) -> bool:

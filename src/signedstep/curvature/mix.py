@@ -166,7 +166,7 @@ class Mix(Limited):
     def matrix(self) -> Tensor:
         n = self.pairs.rows.shape[1]
         if not self.learned:
-            return self.gamma * torch.eye(n, dtype=torch.float64)
+            return self.gamma * torch.eye(n, dtype=torch.float64, device="cpu")
         Z = np.concatenate(self.pairs.vectors())
         H = float(self._h @ self.weights) * np.eye(n) + Z.T @ self._K() @ Z
         return torch.linalg.inv(torch.from_numpy(H))

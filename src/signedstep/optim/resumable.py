@@ -56,7 +56,9 @@ class Resumable(Optimizer):
         if self._parallel:
             raise TypeError("an optimizer on several ranks cannot be copied or pickled; use state_dict()")
         self._save()
-        return super().__getstate__()
+        given = {**super().__getstate__(), "state": self.state.copy()}
+        self._note()  # what was saved is for the copy alone
+        return given
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         super().__setstate__(state)

@@ -1,6 +1,7 @@
 """Any method of the library as a torch optimizer: a loop around the engine, and what torch expects of it."""
 
 import math
+import weakref
 from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
@@ -13,10 +14,11 @@ from signedstep.closure import ClosureObjective
 from signedstep.distributed.link import Lost, lost_as_error
 from signedstep.distributed.parallel import Parallel
 from signedstep.distributed.shared import Shared
+from signedstep.effects import warn_of_no_effect
 from signedstep.engine import Engine, Tolerances
 from signedstep.flat import Flat, is_sharded
 from signedstep.history import History
-from signedstep.methods import build
+from signedstep.methods import build, full_name, needs_products
 from signedstep.objective import Point
 from signedstep.optim import options as group_options
 from signedstep.optim.resumable import Resumable
@@ -41,7 +43,7 @@ class SecondOrder(Resumable):
         ...; if below 1); 0 evaluates without moving. Schedulers attach to it.
     max_iter, max_eval : int
         Iterations per `step`, and closure calls, its first included; these are counted between iterations, so that no
-        search is cut short (default: 1.25 max_iter, enough for all iterations of one call).
+        search is cut short (default: 1.25 max_iter, twice that for newton-cg, which needs a call for its products).
     tolerance_grad : float
         `step` ends where the largest entry of the gradient is below this.
     tolerance_change : float
@@ -100,11 +102,13 @@ class SecondOrder(Resumable):
         if not isinstance(parallel, Parallel | None):
             raise TypeError(f"parallel must be a signedstep.distributed.Parallel, got {parallel!r}")
         check_count("max_iter", max_iter, least=1)
+        method = method if globalization is None else f"{method}/{globalization}"
+        calls = max(max_iter * 5 // 4, max_iter + 1) * (2 if needs_products(full_name(method)) else 1)
         defaults = {
             "lr": lr,
-            "method": method if globalization is None else f"{method}/{globalization}",
+            "method": method,
             "max_iter": max_iter,
-            "max_eval": max(max_iter * 5 // 4, max_iter + 1) if max_eval is None else max_eval,
+            "max_eval": calls if max_eval is None else max_eval,
             "tolerance_grad": tolerance_grad,
             "tolerance_change": tolerance_change,
             "history_size": history_size,
@@ -115,6 +119,10 @@ class SecondOrder(Resumable):
         group_options.check_known(options, defaults)
         defaults |= options
         group_options.check(defaults)
+        given = [
+            name for name, value in options.items() if value is not None
+        ]  # what torch's LBFGS has, too, may be idle
+        warn_of_no_effect(given, full_name(method), stacklevel=2 if type(self) is SecondOrder else 3)
         super().__init__(params, defaults)
         if parallel is None and any(is_sharded(p) for group in self.param_groups for p in group["params"]):
             parallel = Parallel()
@@ -154,6 +162,7 @@ class SecondOrder(Resumable):
         except BaseException:
             with suppress(Lost):  # parameters that are gathered from ranks cannot be without them
                 flat.write(start)
+            objective.release()
             raise
         del start  # a vector of n numbers that nobody needs any more
         try:
@@ -166,6 +175,7 @@ class SecondOrder(Resumable):
             objective.leave_at(engine.at)
         finally:
             self._note()
+            objective.release()
         return objective.loss(engine.at)
 
     @property
@@ -204,10 +214,16 @@ class SecondOrder(Resumable):
         super().add_param_group(param_group)
 
     def _objective(self, flat: Flat, closure: Callable[[], Any]) -> ClosureObjective:
-        maximize = self._options["maximize"]
+        maximize, this = self._options["maximize"], weakref.ref(self)  # the engine keeps the objective: no cycle
+
+        def count() -> None:
+            optimizer = this()
+            if optimizer is not None:
+                optimizer._n_evals += 1
+
         if self._parallel and isinstance(flat, Shared):
-            return self._parallel.objective(flat, closure, maximize, self._count)
-        return ClosureObjective(flat, closure, maximize, self._count)
+            return self._parallel.objective(flat, closure, maximize, count)
+        return ClosureObjective(flat, closure, maximize, count)
 
     def _layout(self) -> Flat:
         """The parameters as they are now; other parameters or another method make the curvature model start again."""
@@ -271,6 +287,3 @@ class SecondOrder(Resumable):
     def _tolerances(self) -> Tolerances:
         change = self._options["tolerance_change"]
         return Tolerances(self._options["tolerance_grad"], change, change)
-
-    def _count(self) -> None:
-        self._n_evals += 1
