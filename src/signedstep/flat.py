@@ -157,7 +157,7 @@ def _check_apart(reals: list[Tensor]) -> None:
     """Complain of parameters that share memory: the step of one would move the others, too."""
     ends = []
     for i, p in enumerate(reals):
-        if p.numel():
+        if p.numel() and p.data_ptr():  # some devices have no addresses
             reach = 1 + sum((size - 1) * stride for size, stride in zip(p.shape, p.stride(), strict=True))
             if reach < p.numel():
                 raise ValueError(f"parameter {i} of shape {tuple(p.shape)} is expanded: its entries share memory")
