@@ -9,13 +9,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor
 
-from conftest import convex, evaluated, indefinite, path
+from conftest import convex, evaluated, indefinite, path, rosenbrock
 from signedstep.curvature import BFGS, LBFGS, LSR1, SR1, SSBFGS, Curvature, Gamma, Identity, Mix, Mixing, SSBroyden
 from signedstep.curvature.base import refusal_threshold
 from signedstep.curvature.compact import diagonalise
 from signedstep.curvature.symmetric import invert
-from signedstep.objective import Point
+from signedstep.engine import Engine, Tolerances
+from signedstep.methods import build
+from signedstep.objective import Point, TorchObjective
 from signedstep.space import Space
+from signedstep.status import Status
 
 GAMMA = Gamma("identity", 1.7)
 
@@ -398,3 +401,21 @@ def test_the_spectrum_of_a_definite_model_is_positive_whatever_rounding_does(mak
         verdicts = [model.update(old, new) for old, new in pairwise(points)]
         assert any(verdicts)
         assert (model.spectrum(points[-1].g).w > 0).all()
+
+
+@pytest.mark.parametrize("kind", ["lbfgs", "lsr1", "mix"])
+def test_spectra_of_float32_hold_no_rounding(kind):
+    """More pairs than dimensions: what products in float32 leave of the rest is no eigenvector."""
+    x = -torch.ones(2)
+    parts = build(kind, x, space := Space(), {"history_size": 20})
+    objective = TorchObjective(rosenbrock, None, (), (2,))
+    at = objective(x)
+    engine = Engine(objective, at, parts.curvature, parts.globalization, space, Tolerances(gtol=0.0))
+    for _ in range(25):
+        engine.step()
+        if engine.status is not Status.RUNNING:
+            break
+        w, c, lift = parts.curvature.spectrum(engine.at.g)
+        assert len(w) <= 3  # and what is left of the gradient
+        assert relative(lift(c), engine.at.g) < 1e-2
+    assert engine.k > 10

@@ -464,17 +464,20 @@ def test_steps_that_grow_are_no_stall():
 
 
 def test_two_searches_that_fail_and_find_next_to_nothing_are_a_stall():
-    stall = _Stall(1.0, 1.0, 2.0**-52)
+    """With differences for a gradient; of an exact one a search may fail at a kink, and the next one go on."""
+    stall = _Stall(1.0, 1.0, 2.0**-52, resolution=1e-8)
     assert not stall.sees(1 - 1e-9, 1.0, 1.0, ok=False)
     assert stall.sees(1 - 2e-9, 1.0, 1.0, ok=False)
-    stall = _Stall(1.0, 1.0, 2.0**-52)
+    stall = _Stall(1.0, 1.0, 2.0**-52, resolution=1e-8)
     assert not any([stall.sees(1 - 1e-5 * k, 1.0, 1.0, ok=False) for k in range(1, 20)])  # noqa: C419
+    stall = _Stall(1.0, 1.0, 2.0**-52)
+    assert not any([stall.sees(1 - 1e-9 * k, 1.0, 1.0, ok=False) for k in range(1, 20)])  # noqa: C419
 
 
 def test_steps_below_the_resolution_of_a_gradient_do_not_count():
     stall = _Stall(1.0, 1.0, 2.0**-52, resolution=1e-8)
-    assert [stall.sees(0.9, 0.8, 1e-9), stall.sees(0.8, 0.6, 1e-9)] == [False, True]
-    assert not stall.sees(0.1, 0.1, 1e-7)
+    assert [stall.sees(1 - 1e-3 * k, 0.5**k, 1e-9) for k in range(1, 11)] == [False] * 9 + [True]
+    assert not stall.sees(0.9, 0.1, 1e-9)  # unless f falls by more
     assert stall.idle == 0
 
 

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 import signedstep
-from conftest import evaluated, indefinite, network, path
+from conftest import evaluated, indefinite, network, path, rosenbrock
 from signedstep.curvature import LSR1, SR1, Curvature, Gamma
 from signedstep.engine import Engine, Tolerances
 from signedstep.globalization import Scale
@@ -316,6 +316,45 @@ def test_a_model_does_not_learn_from_trials_that_are_far_off(curvature, region):
 
 
 def test_only_a_rise_of_the_size_of_the_prediction_teaches():
-    assert Trial(1, -1, predicted=1, seen=-99).teaches
-    assert not Trial(1, -1, predicted=1, seen=-101).teaches
-    assert not Trial(1, -1, predicted=1).teaches, "f was not finite"
+    assert Trial(1, -1, predicted=1, far=1e10, seen=-99).teaches
+    assert not Trial(1, -1, predicted=1, far=1e10, seen=-101).teaches
+    assert not Trial(1, -1, predicted=1, far=1e10).teaches, "f was not finite"
+
+
+@pytest.mark.parametrize(
+    "method", ["bfgs/trust", "sr1/trust", "lbfgs/trust", "mix/trust", "lsr1/cubic", "newton/cubic"]
+)
+def test_a_step_that_single_coordinates_see_is_no_stall(method):
+    """Next to a coordinate of 1e10 the whole step is rounding, but the other one, of 1e-8, decides."""
+
+    def fun(x: Tensor) -> Tensor:
+        u = 1e8 * x[1]
+        return (x[0] / 1e10 - 1) ** 2 + u**4 + u**2 - u
+
+    result = signedstep.minimize(fun, torch.tensor([2e10, 3e-8], dtype=torch.float64), method=method)
+    assert result.fun < 0.79  # from 88
+
+
+@pytest.mark.parametrize("method", ["bfgs/trust", "sr1/trust", "lbfgs/trust", "bfgs/dogleg", "bfgs/steihaug"])
+def test_a_bound_that_has_become_invisible_is_forgotten_with_the_model(method):
+    """Once the small coordinates are solved, steps for them do not move the large one at all."""
+    fun = lambda x: ((x[0] - 1e6) / 10) ** 2 + rosenbrock(1e4 * x[1:])  # noqa: E731
+    result = signedstep.minimize(fun, torch.tensor([1e6 + 30, -1.2e-4, 1e-4]), method=method)
+    assert result.fun < 1e-3
+
+
+@pytest.mark.parametrize("method", ["bfgs/trust", "sr1/trust", "lsr1/cubic", "lbfgs/cubic"])
+def test_waves_do_not_make_a_gradient_wrong(method):
+    """Trials that pass many hills rise or fall, whatever the slope is where they end."""
+    random = np.random.default_rng(0)
+    for _ in range(5):
+        w, a, x0 = 10 ** random.uniform(1, 6), *(torch.tensor(random.normal(size=3)) for _ in range(2))
+        fun = lambda x: (2 - torch.cos(w * (x - a))).sum() + 0.01 * ((x - a) ** 2).sum()  # noqa: B023, E731
+        assert signedstep.minimize(fun, x0, method=method, options={"gtol": 1e-6 * w}).success
+
+
+@pytest.mark.parametrize("method", ["newton/trust", "newton/cubic", "newton-cg/trust"])
+def test_large_units_are_not_unbounded(method):
+    fun = lambda x: rosenbrock(x / 1e12)  # noqa: E731
+    result = signedstep.minimize(fun, torch.zeros(6, dtype=torch.float64), method=method, options={"gtol": 1e-17})
+    assert result.success

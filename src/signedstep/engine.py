@@ -26,7 +26,8 @@ ON_FAILURE = ("restart", "stop")
 _UNBOUNDED = 3
 """How many times in a row f falls up to the longest step, 1e10 times the first trial, before it counts as unbounded."""
 _CONTRADICTIONS = 5
-"""How many trials of one iteration may rise where the slope says that f falls before the gradient is not believed."""
+"""How many trials of one iteration, each shorter than the last, may rise where the slope says that f falls before the
+gradient is not believed."""
 _SLACK = 1.01
 """More than rounding can add to a bound."""
 
@@ -151,20 +152,28 @@ class Engine:
         """A step; if none was found, what the policy after a failure allows: start again from the identity."""
         step = self._asked(budget)
         if step.point is None and self.on_failure == "restart" and self.curvature.learned and step.evals < budget:
-            self.curvature.forget(self.objective, self.at)
+            self._start_again()
             again = self._asked(budget - step.evals)
             return again._replace(evals=step.evals + again.evals, error=again.error or step.error)
         return step
+
+    def _start_again(self) -> None:
+        """Forget the curvature model, and the bound that a region has for it."""
+        self.curvature.forget(self.objective, self.at)
+        self.scale = self.scale._replace(bound=math.nan)
 
     def _asked(self, budget: float) -> Step:
         """What the globalization proposes; a refused trial costs its evaluation, but the model learns from it."""
         scale, evals, error, contradictions = self.scale, 0, None, 0
         for _ in range(self.globalization.patience):
-            step = self.globalization.step(self.objective, self.at, self.curvature, scale, budget - evals)
+            tried = self.globalization.step(self.objective, self.at, self.curvature, scale, budget - evals)
+            if evals and not tried.evals:
+                break  # nothing is left to try; the last trial says why
+            step = tried
             scale, evals, error = step.scale, evals + step.evals, step.error or error
             if step.refused is not None:
                 self.curvature.learn_from_refused(self.at, step.refused)
-            contradictions += step.status is Status.CONTRADICTION
+            contradictions = contradictions + 1 if step.status is Status.CONTRADICTION else 0
             if not step.retry or evals >= budget or contradictions == _CONTRADICTIONS:
                 break
         return step._replace(evals=evals, error=error)
@@ -222,7 +231,7 @@ class Engine:
         if not self._stall.sees(self.at.f, self.grad_norm, self.scale.length, step.status.ok):
             return Status.RUNNING
         if self.on_failure == "restart" and self.curvature.learned and self._stall.deserves_a_restart():
-            self.curvature.forget(self.objective, self.at)
+            self._start_again()
             return Status.RUNNING
         return Status.STALLED
 
@@ -230,14 +239,16 @@ class Engine:
 class _Stall:
     """Notices that neither f nor the gradient has fallen, beyond rounding, nor steps have grown, for some iterations.
 
-    Steps that grow come out of a narrow place: each is a multiple of the last, and f will follow. Where a gradient is
-    inexact, each step may find a little, at the price of many evaluations. So two steps are enough that bring next to
-    nothing where a search did not meet its conditions, or are shorter than a gradient by finite differences can see.
+    Steps that grow come out of a narrow place: each is a multiple of the last, and f will follow.
+
+    Gradients by finite differences have a resolution, the length of their steps. With them each search may find a
+    little at the price of many evaluations. So shorter steps than that have to lower f by more than rounding, and two
+    searches are enough that do not meet their conditions and find next to nothing.
     """
 
     patience = 10
-    poor = 1e-6
-    """The least relative decrease of a search that has failed."""
+    poor, crawling = 1e-6, 0.05
+    """What is too little, relative to f, in one failed search, and in steps below the resolution."""
 
     def __init__(self, f: float, grad_norm: float, eps: float, resolution: float = 0.0):
         self.f, self.grad_norm, self.rounding, self.idle = f, grad_norm, 8 * eps, 0
@@ -246,16 +257,17 @@ class _Stall:
         self.restarted = (math.inf, math.inf)  # f and the gradient at the last restart
 
     def sees(self, f: float, grad_norm: float, length: float, ok: bool = True) -> bool:
-        blind = length < self.resolution
-        lower = f < self.f - (self.rounding if ok else self.poor) * abs(self.f)
-        flatter = grad_norm < 0.9 * self.grad_norm
-        if (lower or flatter) and not blind:
+        blind, failed = length < self.resolution, not ok and self.resolution > 0
+        wanted = self.crawling if blind else self.poor if failed else self.rounding
+        lower = f < self.f - wanted * abs(self.f)
+        flatter = grad_norm < 0.9 * self.grad_norm and not blind
+        if lower or flatter:
             self.f, self.grad_norm, self.idle = min(self.f, f), min(self.grad_norm, grad_norm), 0
             self.length = length
         elif length > 1.5 * self.length:
             self.length = length
         else:
-            self.idle += 1 if ok and not blind else self.patience // 2
+            self.idle += self.patience // 2 if failed else 1
         return self.idle >= self.patience
 
     def deserves_a_restart(self) -> bool:

@@ -41,6 +41,8 @@ class Scale(NamedTuple):
     """How f would have changed in the last step, were it linear: t times the slope."""
     bound: float = math.nan
     """What bounds the next step of a region: its radius, or the weight of the cubic term."""
+    first: float = math.nan
+    """How far the first step of a region went."""
 
 
 class Step(NamedTuple):

@@ -15,6 +15,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
+import torch
 from torch import Tensor
 
 from signedstep import secular
@@ -28,9 +29,7 @@ from signedstep.spectrum import Spectrum, along
 from signedstep.status import Status
 
 _FAR = 1e10
-"""A length from which a step that still ends at its bound counts as the longest; the first blind one has length 1."""
-
-
+"""How many times as long as the first step one is that counts as the longest, if the model is right even there."""
 _LESSON = 100.0
 """A refused trial that rises by more than so many times the fall that was predicted lies where no parabola reaches:
 the curvature it shows would make the next steps too short to be seen."""
@@ -45,6 +44,8 @@ class Trial(NamedTuple):
     length: float
     slope: float
     predicted: float
+    far: float
+    """The length from which it counts as the longest."""
     seen: float = math.nan
     """NaN where the objective is not finite or raises."""
     drowned: bool = False
@@ -60,7 +61,7 @@ class Trial(NamedTuple):
     @property
     def status(self) -> Status:
         if self.accepted:
-            far = self.length >= _FAR and self.ratio >= 0.75
+            far = self.length >= self.far and self.ratio >= 0.75
             return Status.MAX_STEP if far else (Status.APPROXIMATE_RATIO if self.drowned else Status.RATIO)
         if math.isnan(self.seen):
             return Status.WALL
@@ -118,25 +119,31 @@ class Region(Globalization):
 
     def step(self, objective: Objective, at: Point, B: Curvature, scale: Scale, budget: float = math.inf) -> Step:
         seen, size = self._model(at.g, B), math.sqrt(self.space.square(at.g))
-        # a unit in the last place of x, `rounding` being 8 of them: less changes x by rounding only
+        # a unit in the last place of x, `rounding` being 8 of them: less may change x by rounding only
         visible = 0.125 * self.rounding * math.sqrt(self.space.square(at.x))
         first = max(_natural(seen, size, scale), 100 * visible)
         bound = scale.bound if scale.bound > 0 else self.first(first, size)
         bound = self.tightened(seen, bound, scale.length / self.share)
         a = self.share * self.least(seen, bound)
         predicted = self.fall(seen, bound, a)
-        trial = Trial(float(np.linalg.norm(a)), float(seen.c @ a), predicted)
-        if not (predicted > 0 and visible < trial.length < math.inf):
+        length = float(np.linalg.norm(a))
+        trial = Trial(length, float(seen.c @ a), predicted, _FAR * (scale.first if scale.first > 0 else length))
+        if not (predicted > 0 and 0 < length < math.inf):
             return Step(None, 0.0, math.nan, 0, Status.STALLED, scale)
-        point, trial, error = self._tried(objective, at, B, seen.lift(a), trial)
-        if not trial.length > visible:
-            return Step(None, 0.0, math.nan, 1, Status.STALLED, scale, error)
+        p = seen.lift(a)
+        if length <= visible and self.space.agreed(torch.equal(self.space.moved(at.x, p, 1.0), at.x)):
+            return Step(None, 0.0, math.nan, 0, Status.STALLED, scale)
+        point, trial, error = self._tried(objective, at, B, p, trial)
         length = trial.length
-        scale = scale._replace(length=length if trial.accepted else scale.length, bound=self.after(bound, trial))
+        if not length > 0:
+            return Step(None, 0.0, math.nan, 1, Status.STALLED, scale, error)
+        scale = scale._replace(bound=self.after(bound, trial))
+        if trial.accepted:
+            scale = scale._replace(length=length, first=scale.first if scale.first > 0 else length)
         tried = Step(None, 0.0, -trial.slope / (size * length), 1, trial.status, scale, error)
         if trial.accepted:
             return tried._replace(point=point, alpha=self.share)
-        return tried._replace(refused=point if trial.teaches else None, retry=trial.parabola() * length > visible)
+        return tried._replace(refused=point if trial.teaches else None, retry=True)
 
     def _model(self, g: Tensor, B: Curvature) -> Spectrum:
         """The model's spectrum; that of a plain slope where it knows nothing yet, or has overflowed."""

@@ -12,7 +12,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from signedstep.curvature.compact import RANK, Eigen, diagonalise, pencil, positive
+from signedstep.curvature.compact import Eigen, diagonalise, pencil, positive
 from signedstep.curvature.memory import Limited
 from signedstep.curvature.pairs import Grams
 from signedstep.curvature.symmetric import invert, solve_upper
@@ -71,7 +71,7 @@ class LBFGS(CompactModel):
 
     def diagonalised(self) -> tuple[Eigen, float]:
         PsiPsi, M = self.compact()
-        return positive(diagonalise(self.gamma, PsiPsi, invert(M)[0]), self.gamma), self.gamma
+        return positive(diagonalise(self.gamma, PsiPsi, invert(M)[0], self.rank), self.gamma), self.gamma
 
     def onto(self, Sv: np.ndarray, Yv: np.ndarray) -> np.ndarray:
         return np.concatenate((self.gamma * Sv, Yv))
@@ -123,7 +123,7 @@ class LSR1(CompactModel):
     def diagonalised(self) -> tuple[Eigen, float]:
         PsiPsi, M = self._compact
         n = self.space.dimension(self.pairs.rows[0])
-        return pencil(self.gamma, PsiPsi, M, RANK * PsiPsi.diagonal(), n), self.gamma
+        return pencil(self.gamma, PsiPsi, M, self.rank * PsiPsi.diagonal(), n), self.gamma
 
     def restore(self, state: Mapping[str, Any], at: Point) -> None:
         super().restore(state, at)

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from torch import Tensor
 
-from signedstep.curvature.base import Curvature, Met, refusal_threshold
+from signedstep.curvature.base import Curvature, Met, rank_threshold, refusal_threshold
 from signedstep.curvature.compact import Eigen
 from signedstep.curvature.gamma import Gamma
 from signedstep.curvature.pairs import Grams, NewPair, Pairs
@@ -30,7 +30,7 @@ class Limited(Curvature):
         return len(self.pairs)
 
     def start(self, objective: Objective, at: Point) -> None:
-        self.refusal = refusal_threshold(at.x.dtype)
+        self.refusal, self.rank = refusal_threshold(at.x.dtype), rank_threshold(at.x.dtype)
         self.pairs = Pairs(self.m, at, self.space)
         self.forget(objective, at)
 

@@ -155,7 +155,7 @@ class Mix(Limited):
     def diagonalised(self) -> tuple[Eigen, float]:
         """H's eigenvalues, inverted: H = h I + Z K Z' has the compact form that B has in the other models."""
         h = float(self._h @ self.weights)
-        w, vectors = positive(diagonalise(h, self.pairs.gram, self._K()), h)
+        w, vectors = positive(diagonalise(h, self.pairs.gram, self._K(), self.rank), h)
         return Eigen(1 / w, vectors), 1 / h
 
     def _K(self) -> np.ndarray:

@@ -237,7 +237,7 @@ CLONES static int inverse_of(const double *M, size_t k, double *inverse, double 
         if (size[i] == 0) size[i] = 1;
     }
     for (size_t i = 0; i < k; i++) /* so that "nearly singular" does not mean "badly scaled" */
-        for (size_t j = 0; j < k; j++) scaled[i * k + j] = M[i * k + j] / (size[i] * size[j]);
+        for (size_t j = 0; j < k; j++) scaled[i * k + j] = M[i * k + j] / size[i] / size[j];
     memcpy(rest, scaled, k * k * sizeof *rest);
     int regular = eliminate(rest, k, inverse) && largest(inverse, k * k) < 1 / (64 * DBL_EPSILON);
     if (!regular) {
@@ -249,7 +249,7 @@ CLONES static int inverse_of(const double *M, size_t k, double *inverse, double 
     }
     for (size_t i = 0; i < k; i++)
         for (size_t j = 0; j <= i; j++)
-            inverse[i * k + j] = inverse[j * k + i] = (inverse[i * k + j] + inverse[j * k + i]) / (2 * size[i] * size[j]);
+            inverse[i * k + j] = inverse[j * k + i] = (inverse[i * k + j] + inverse[j * k + i]) / 2 / size[i] / size[j];
     return regular ? REGULAR : SINGULAR;
 }
 
@@ -281,9 +281,10 @@ INLINE size_t factor_pivoted(double *R, size_t k, double least, size_t *order) {
 CLONES static long within_of(const double *P, const double *N, double least, size_t k, double *w, double *V, double *room) {
     double *R = room, *X = R + k * k, *T = X + k * k, *Z = T + k * k, *rest = Z + k * k, norms[MOST_ROWS];
     size_t order[MOST_ROWS];
+    if (!isfinite(largest(P, k * k))) return -1;
     for (size_t i = 0; i < k; i++) norms[i] = P[i * k + i] > 0 ? sqrt(P[i * k + i]) : 1;
     for (size_t i = 0; i < k; i++)
-        for (size_t j = 0; j < k; j++) R[i * k + j] = P[i * k + j] / (norms[i] * norms[j]);
+        for (size_t j = 0; j < k; j++) R[i * k + j] = P[i * k + j] / norms[i] / norms[j];
     size_t rank = factor_pivoted(R, k, least * k, order);
     memset(X, 0, rank * k * sizeof *X);
     for (size_t i = 0; i < rank; i++)
