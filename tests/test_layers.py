@@ -7,7 +7,7 @@ import pytest
 
 SOURCE = Path(__file__).parent.parent / "src" / "signedstep"
 LAYERS = [
-    {"status", "native", "checks", "failures"},
+    {"status", "native", "checks", "failures", "stall"},
     {"sums", "room"},
     {"space"},
     {"history", "spectrum", "secular", "steihaug", "kronecker", "interpolate", "noise"},

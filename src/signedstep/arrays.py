@@ -29,7 +29,7 @@ class NumpyObjective:
 
     @property
     def resolution(self) -> float:
-        """The length of the steps of differences; gradients do not tell points apart that are nearer to each other."""
+        """The length of the steps of differences: over shorter ones gradients change little more than they err."""
         given = callable(self.jac) or self.jac is True
         return 0.0 if given else np.finfo(np.float64).eps ** (1 / 3 if self.jac == "3-point" else 1 / 2)
 

@@ -6,7 +6,7 @@ or be made to forget after a failure), and trial points that are not finite are 
 
 import math
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,6 +19,7 @@ from signedstep.globalization import Globalization, Scale, Step
 from signedstep.history import Record
 from signedstep.objective import Objective, Point
 from signedstep.space import Space
+from signedstep.stall import Stall
 from signedstep.status import Status
 
 ON_FAILURE = ("restart", "stop")
@@ -78,7 +79,7 @@ class Engine:
         self.at, self.grad_norm = at, self._length(at.g)
         self.status = self._test_start()
         self._longest = 0
-        self._stall = _Stall(at.f, self.grad_norm, torch.finfo(at.x.dtype).eps, self.resolution)
+        self._stall = Stall(at.f, self.grad_norm, torch.finfo(at.x.dtype).eps, self.resolution)
 
     def move(self, at: Point) -> None:
         """Go on from a point that was just evaluated, here or elsewhere; what the curvature model knows stays."""
@@ -234,53 +235,3 @@ class Engine:
             self._start_again()
             return Status.RUNNING
         return Status.STALLED
-
-
-class _Stall:
-    """Notices that neither f nor the gradient has fallen, beyond rounding, nor steps have grown, for some iterations.
-
-    Steps that grow come out of a narrow place: each is a multiple of the last, and f will follow.
-
-    Gradients by finite differences have a resolution, the length of their steps. With them each search may find a
-    little at the price of many evaluations. So shorter steps than that have to lower f by more than rounding, and two
-    searches are enough that do not meet their conditions and find next to nothing.
-    """
-
-    patience = 10
-    poor, crawling = 1e-6, 0.05
-    """What is too little, relative to f, in one failed search, and in steps below the resolution."""
-
-    def __init__(self, f: float, grad_norm: float, eps: float, resolution: float = 0.0):
-        self.f, self.grad_norm, self.rounding, self.idle = f, grad_norm, 8 * eps, 0
-        self.resolution = resolution
-        self.length = math.inf
-        self.restarted = (math.inf, math.inf)  # f and the gradient at the last restart
-
-    def sees(self, f: float, grad_norm: float, length: float, ok: bool = True) -> bool:
-        blind, failed = length < self.resolution, not ok and self.resolution > 0
-        wanted = self.crawling if blind else self.poor if failed else self.rounding
-        lower = f < self.f - wanted * abs(self.f)
-        flatter = grad_norm < 0.9 * self.grad_norm and not blind
-        if lower or flatter:
-            self.f, self.grad_norm, self.idle = min(self.f, f), min(self.grad_norm, grad_norm), 0
-            self.length = length
-        elif length > 1.5 * self.length:
-            self.length = length
-        else:
-            self.idle += self.patience // 2 if failed else 1
-        return self.idle >= self.patience
-
-    def deserves_a_restart(self) -> bool:
-        """Whether a stall may be the model's fault: not if a restart has just led nowhere."""
-        f, grad_norm = self.restarted
-        if self.f > f - 1e-3 * abs(f) and self.grad_norm > 0.5 * grad_norm:
-            return False
-        self.restarted, self.idle = (self.f, self.grad_norm), 0
-        return True
-
-    def state(self) -> list[float]:
-        return [self.f, self.grad_norm, self.idle, self.length, *self.restarted]
-
-    def restore(self, state: Sequence[float]) -> None:
-        self.f, self.grad_norm, self.idle, self.length = state[0], state[1], int(state[2]), state[3]
-        self.restarted = (state[4], state[5])

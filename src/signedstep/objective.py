@@ -107,9 +107,8 @@ class TorchObjective:
             if x._version != version:
                 raise ValueError("fun must not write into x, which autograd differentiates; let it work on a copy")
             (g,) = torch.autograd.grad(differentiable(value), leaf, allow_unused=True, materialize_grads=True)
-            return Point(
-                x, f, self._room.copy(made(g)).reshape(-1)
-            )  # a backward of the user's may use its buffer again
+            g = self._room.copy(made(g))  # somebody's backward may use its buffer again
+            return Point(x, f, g.reshape(-1))
         value = self.fun(self._shaped(x), *self.args)
         value, g = pair(value) if self.jac is True else (value, self.jac(self._shaped(x), *self.args))
         return Point(x, scalar(value), self._owned(g, x))

@@ -23,11 +23,6 @@ def refusal_threshold(dtype: torch.dtype) -> float:
     return torch.finfo(dtype).eps ** 0.5
 
 
-def rank_threshold(dtype: torch.dtype) -> float:
-    """The part of a squared vector, made orthogonal to others, that is rounding of the products it was found from."""
-    return 64 * torch.finfo(torch.float64).eps if dtype == torch.float64 else 8 * torch.finfo(dtype).eps
-
-
 class Met(Generic[T]):
     """What `meet` has measured of a trial, until it is learned from or another is met."""
 

@@ -3,6 +3,7 @@
 from typing import NamedTuple
 
 import numpy as np
+import torch
 from scipy.linalg import get_lapack_funcs
 
 from signedstep.curvature.symmetric import EPS, ONE_THREAD, eigen, invert, product, solve
@@ -11,7 +12,12 @@ from signedstep.native import small
 _sygvd, _potrf, _pstrf = get_lapack_funcs(("sygvd", "potrf", "pstrf"), dtype=np.float64)  # pstrf has no threads
 
 RANK = 64 * EPS
-"""Relative size of a squared column of Psi, made orthogonal to the others, below which it is rounding."""
+"""Relative size of a squared column of Psi, made orthogonal to the others, below which it is rounding in float64."""
+
+
+def rank_threshold(dtype: torch.dtype) -> float:
+    """The same for Gram matrices of vectors in some precision, whose products carry its rounding."""
+    return RANK if dtype == torch.float64 else 8 * torch.finfo(dtype).eps
 
 
 class Eigen(NamedTuple):

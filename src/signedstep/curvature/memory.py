@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 from torch import Tensor
 
-from signedstep.curvature.base import Curvature, Met, rank_threshold, refusal_threshold
-from signedstep.curvature.compact import Eigen
+from signedstep.curvature.base import Curvature, Met, refusal_threshold
+from signedstep.curvature.compact import Eigen, rank_threshold
 from signedstep.curvature.gamma import Gamma
 from signedstep.curvature.pairs import Grams, NewPair, Pairs
 from signedstep.objective import Objective, Point
