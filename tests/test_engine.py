@@ -284,6 +284,16 @@ def test_first_trial_after_a_flip_has_the_length_of_the_last_step():
         assert trial == pytest.approx(last, rel=1e-9)
 
 
+@pytest.mark.parametrize("how", ["clip", "damp"])
+@pytest.mark.parametrize(("model", "problem", "most"), [("sr1", "rosenbrock", 2), ("newton", "network", 10)])
+def test_first_trial_where_a_negative_eigenvalue_was_replaced_has_a_length_to_go_by(how, model, problem, most):
+    """Replaced by 1e-14 of the largest, it asks for a step of any length, and the search for up to 30 evaluations."""
+    fun, x0 = PROBLEMS[problem]
+    options = {"floor": 1e-14, "maxiter": 40, "gtol": 0}
+    result = signedstep.minimize(fun, x0, method=f"{model}/{how}", options=options)
+    assert result.history.evals.mean() < most
+
+
 def test_first_step_has_length_one_whatever_the_units_of_f():
     fun, x0 = PROBLEMS["indefinite"]
     for scale in (1e-8, 1.0, 1e8):

@@ -85,6 +85,15 @@ def test_levenberg_marquardt_next_to_scipys(problem):
     assert ours.nfev <= 1.5 * theirs.nfev
 
 
+def test_cubic_regularization_does_not_creep_through_a_narrow_valley():
+    """Powell's badly scaled residuals: 5000 evaluations were not enough while every step was at most 4 times the last."""
+    residuals = lambda x: torch.stack((1e4 * x[0] * x[1] - 1, torch.exp(-x).sum() - 1.0001))  # noqa: E731
+    x0 = torch.tensor([0.0, 1.0], dtype=torch.float64)
+    options = {"gtol": 1e-10, "maxfun": 400}
+    result = signedstep.minimize(LeastSquares(residuals), x0, method="gauss-newton/cubic", options=options)
+    assert result.success, result.message
+
+
 @pytest.mark.parametrize("wrap", [np.asarray, scipy.sparse.csr_array, aslinearoperator])
 def test_the_jacobian_may_be_sparse_or_an_operator(wrap):
     fun, jac = stacked(powell), jacobian(powell)

@@ -126,6 +126,9 @@ def test_the_cubic_step_has_a_length_to_go_by():
     assert free.scale.bound <= 1.0, "a step that is short anyway is left alone"
     _, first = proposed(Cubic(Space()), Fixed([2.0, 2.0]), fun, [1e-3, 1e-3], Scale(bound=1.0))
     assert first.point is not None
+    at, positive = proposed(Cubic(Space()), Fixed([2.0, 2.0]), fun, [1.0, 1.0], scale)
+    assert positive.point is not None
+    assert float((positive.point.x - at.x).norm()) > 0.4, "a model that knows how far to go is left alone"
 
 
 def test_the_radius_follows_the_ratio():

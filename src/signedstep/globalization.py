@@ -26,8 +26,10 @@ NOT_FINITE = (np.linalg.LinAlgError, torch.linalg.LinAlgError)  # pyright: ignor
 """What NumPy and torch raise for matrices that have overflowed."""
 
 
-_REACH = 1e3
+_CLIFF = 1e3
 """How many times as long as the last step a first trial without a model may be: f may just have fallen off a cliff."""
+_BEYOND = 10.0
+"""The same along eigenvectors of negative eigenvalues that `clip` or `damp` has replaced: no curvature speaks of them."""
 
 
 class Scale(NamedTuple):
@@ -92,6 +94,8 @@ class Direction(NamedTuple):
     steady: float = 0.0
     """If the model errs alike from step to step, so that where the last step should have gone tells something: how many
     times that step the next may be."""
+    reach: float = math.inf
+    """How many times as long as the last step the first trial may be."""
 
 
 class AlongLine(Globalization):
@@ -128,14 +132,20 @@ class AlongLine(Globalization):
         if way.natural:
             first = scale.share
         elif way.alike and scale.change < 0:
-            first = min(scale.change / -abs(way.slope), _REACH * scale.length / way.length)
+            first = scale.change / -abs(way.slope)
         else:
-            first = (scale.length if scale.length > 0 else self._opening(g, size)) / way.length
+            first = self._as_last(way, scale, g, size)
+        if way.reach < math.inf:
+            first = min(first, way.reach * self._as_last(way, scale, g, size))
         return min(max(self.boldness * first, sys.float_info.min), sys.float_info.max)
 
-    def _opening(self, g: Tensor, size: float) -> float:
-        """The length of the first step: 1, or that of torch.optim.LBFGS, of at most 1 in the sum of its entries."""
-        return size / max(1.0, self.space.dots(g, (g.sign(),))[0]) if self.search.sparing else 1.0
+    def _as_last(self, way: Direction, scale: Scale, g: Tensor, size: float) -> float:
+        """The trial that is as long as the last step. The first of all is 1, or that of torch.optim.LBFGS, of at most 1
+        in the sum of its entries."""
+        if scale.length > 0:
+            return scale.length / way.length
+        length = size / max(1.0, self.space.dots(g, (g.sign(),))[0]) if self.search.sparing else 1.0
+        return length / way.length
 
     def _next_scale(self, way: Direction, found: Found, scale: Scale) -> Scale:
         """A steady model's next share is where the slopes of this step say that its minimum was, or not far beyond."""
@@ -179,7 +189,9 @@ class Raw(AlongLine):
         p = B.solve(g).neg_()
         slope, length = measured(self.space, p, g)
         # B p = -g gives p.B p = -g.p: the model has a minimum along p, at t = 1, exactly if p points downhill.
-        return Direction(p, slope, length, slope < 0 and B.has_matrix, not B.has_matrix, B.steady)
+        if not B.has_matrix:
+            return Direction(p, slope, length, natural=False, alike=True, reach=_CLIFF)
+        return Direction(p, slope, length, natural=slope < 0, steady=B.steady)
 
 
 class Modified(AlongLine):
@@ -196,7 +208,9 @@ class Modified(AlongLine):
             return steepest(self.space, g)
         seen = self.diagonalised(B, g)
         p = seen.lift(self.rule(seen.w, seen.c, self.floor))
-        return Direction(p, *measured(self.space, p, g), natural=True, steady=self.steady)
+        replaced = self.rule is not rules.flip and bool(seen.w.min() < 0)
+        reach = _BEYOND if replaced else math.inf
+        return Direction(p, *measured(self.space, p, g), natural=True, steady=self.steady, reach=reach)
 
     def diagonalised(self, B: Curvature, g: Tensor) -> Spectrum:
         return B.spectrum(g)

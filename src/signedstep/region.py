@@ -237,7 +237,7 @@ class Cubic(Region):
 
     sigma says nothing about lengths: where a learned model has a far too negative eigenvalue, a step is as long as that
     over sigma, and what the model learns out there is of no use. So sigma is first raised until the step is at most
-    `reach` times as long as the last one.
+    `reach` times as long as the last one. A model without such an eigenvalue says itself how far to go.
     """
 
     def first(self, length: float, size: float) -> float:
@@ -249,7 +249,7 @@ class Cubic(Region):
     def tightened(self, seen: Spectrum, bound: float, length: float) -> float:
         a, _ = secular.cubic(seen.w, seen.c, bound)
         longest = self.reach * length
-        if not float(a @ a) > longest * longest:
+        if seen.w.min() >= 0 or not float(a @ a) > longest * longest:
             return bound
         _, multiplier = secular.ball(seen.w, seen.c, longest)
         return max(bound, multiplier / longest)
