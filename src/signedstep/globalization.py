@@ -29,7 +29,7 @@ NOT_FINITE = (np.linalg.LinAlgError, torch.linalg.LinAlgError)  # pyright: ignor
 _CLIFF = 1e3
 """How many times as long as the last step a first trial without a model may be: f may just have fallen off a cliff."""
 _BEYOND = 10.0
-"""The same along eigenvectors of negative eigenvalues that `clip` or `damp` has replaced: no curvature speaks of them."""
+"""The same where `clip` or `damp` has replaced a negative eigenvalue: the length there comes from no curvature."""
 
 
 class Scale(NamedTuple):
