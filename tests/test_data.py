@@ -270,10 +270,18 @@ def test_no_network_is_said_plainly(monkeypatch, cache, capsys):
     monkeypatch.setitem(SETS, "a1a", replace(SETS["a1a"], page="http://127.0.0.1:1/"))
     with pytest.raises(DataError, match=r"http://127.0.0.1:1/a1a: the server cannot be reached. .*SIGNEDSTEP_DATA"):
         data.load("a1a")
-    assert run("fetch", "a1a", "digits") == 1
-    lines = capsys.readouterr().err.splitlines()
-    assert lines[1] == "digits: digits is part of scikit-learn, there is nothing to download"
+    assert run("fetch", "a1a") == 1
+    assert "a1a: http://127.0.0.1:1/a1a: the server cannot be reached" in capsys.readouterr().err
     assert list(cache.iterdir()) == []
+
+
+def test_what_comes_with_the_package_is_not_fetched(cache, capsys):
+    assert run("fetch", "heart", "digits") == 0
+    assert capsys.readouterr().out.splitlines() == [
+        "heart: nothing to fetch, it comes with this package",
+        "digits: nothing to fetch, it comes with scikit-learn",
+    ]
+    assert not cache.exists()
 
 
 def test_a_killed_download_leaves_no_file_of_that_name(page, monkeypatch, cache):
@@ -308,6 +316,7 @@ def test_the_list_says_what_is_here(tmp_path, capsys):
     assert re.search(r"^w1a +data folder +2477 x 300 ", text, re.MULTILINE)
     assert re.search(r"^a9a +32561 x 123 ", text, re.MULTILINE)
     assert "4 of 16 load without network" in text
+    assert max(map(len, text.splitlines())) <= 80
 
 
 def test_wrong_questions(capsys, monkeypatch):

@@ -1,7 +1,7 @@
 """Which options a method looks at: those that change what it is made of. Others would be shown as if they mattered."""
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping
 from dataclasses import fields
 from functools import cache
 from types import FunctionType
@@ -36,21 +36,28 @@ PROBES: dict[str, tuple[Any, Any]] = {
 
 
 @cache
-def shaping(full: str) -> tuple[str, ...]:
-    """The options that shape a method, by its full name."""
-    return tuple(f.name for f in fields(Settings) if _made(full, f.name, 0) != _made(full, f.name, 1))
+def shaping(full: str, armijo: bool = False) -> tuple[str, ...]:
+    """The options that shape a method, by its full name, with its own line search or Armijo's."""
+
+    def made(option: str, which: int) -> Any:
+        options = {"condition": "armijo" if armijo else None, option: PROBES[option][which]}
+        return _content(build(full, torch.zeros(3, device="cpu"), Space(), options))
+
+    return tuple(f.name for f in fields(Settings) if made(f.name, 0) != made(f.name, 1))
 
 
-def warn_of_no_effect(given: Sequence[str], full: str, stacklevel: int) -> None:
-    """Warn of options that a method, by its full name, does not look at."""
-    idle = [name for name in given if name not in shaping(full)] if given else []
+def warn_of_no_effect(given: Mapping[str, Any], full: str, stacklevel: int) -> None:
+    """Warn of options that a method, by its full name, does not look at; None stands for a default."""
+    given = {name: value for name, value in given.items() if value is not None}
+    if not given:
+        return
+    armijo = given.get("condition") == "armijo"
+    effective = shaping(full, armijo)
+    idle = [name for name in given if name not in effective]
     if idle:
-        message = f"{', '.join(idle)} has no effect on {full!r}; what has is {', '.join(shaping(full))}"
+        method = f"{full!r} with condition 'armijo'" if armijo else repr(full)
+        message = f"{', '.join(idle)} has no effect on {method}; what has is {', '.join(effective)}"
         warnings.warn(message, OptimizeWarning, stacklevel=stacklevel + 1)
-
-
-def _made(full: str, option: str, which: int) -> Any:
-    return _content(build(full, torch.zeros(3, device="cpu"), Space(), {option: PROBES[option][which]}))
 
 
 def _content(part: Any) -> Any:

@@ -123,9 +123,9 @@ def minimize(
 
     space = Space()
     start, front = _start(x0, space.room)
-    parts = build(method, start, space, _pick(options, _SHAPE_OPTIONS))
-    given = [name for name in options if name in _SHAPE_OPTIONS and options[name] is not None]
-    warn_of_no_effect(given, parts.name, stacklevel=2)
+    shape = _pick(options, _SHAPE_OPTIONS)
+    parts = build(method, start, space, shape)
+    warn_of_no_effect(shape, parts.name, stacklevel=2)
     objective = objective_of(fun, Derivatives(jac, hess, hessp), args, start, front.shape, parts.name, tensors)
     tolerances = Tolerances(**_pick(options, _TOLERANCES))
     costs = objective.cost, second_cost(objective, parts.name)

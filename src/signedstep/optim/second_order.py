@@ -119,8 +119,8 @@ class SecondOrder(Resumable):
         group_options.check_known(options, defaults)
         defaults |= options
         group_options.check(defaults)
-        given = [name for name in options if options[name] is not None]  # arguments of torch's LBFGS may be idle
-        warn_of_no_effect(given, full_name(method), stacklevel=2 if type(self) is SecondOrder else 3)
+        # arguments of torch's LBFGS may be idle
+        warn_of_no_effect(options, full_name(method), stacklevel=2 if type(self) is SecondOrder else 3)
         super().__init__(params, defaults)
         if parallel is None and any(is_sharded(p) for group in self.param_groups for p in group["params"]):
             parallel = Parallel()

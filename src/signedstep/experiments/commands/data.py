@@ -13,7 +13,7 @@ def add(commands) -> None:
     parser = commands.add_parser("data", help="list, download and check the data sets", description=__doc__)
     actions = parser.add_subparsers(dest="action", required=True, metavar="ACTION")
     listing = actions.add_parser("list", help="the data sets, and which of them load without network")
-    listing.add_argument("--markdown", action="store_true", help="what is known of the sets, as in docs/data.md")
+    listing.add_argument("--markdown", action="store_true", help="all that is known of the sets, as in docs/data.md")
     listing.set_defaults(act=_list)
     fetch = actions.add_parser("fetch", help="download data sets into the cache")
     fetch.add_argument("names", nargs="+", metavar="NAME", help="a data set, or all for those that are not here")
@@ -59,8 +59,11 @@ def _list(arguments: argparse.Namespace) -> int:
             print(f"| {' | '.join((*row, *note))} |")
         return 0
     here = [_where(name, arguments.data_dir) for name in SETS]
-    _print_columns([(titles[0], "here", *titles[1:]), *((r[0], h, *r[1:]) for r, h in zip(known, here, strict=True))])
-    print(f"\n{sum(map(bool, here))} of {len(SETS)} load without network; the others: signedstep data fetch NAME")
+    _print_columns([(r[0], h, *r[1:3]) for r, h in zip((titles, *known), ("here", *here), strict=True)])
+    print(
+        f"\n{sum(map(bool, here))} of {len(SETS)} load without network; the others: signedstep data fetch NAME"
+        "\nfiles, scaling, checksums and sources: signedstep data list --markdown"
+    )
     return 0
 
 
@@ -80,6 +83,10 @@ def _fetch(arguments: argparse.Namespace) -> int:
     everything = [name for name in SETS if not _where(name, arguments.data_dir)]
     failed = 0
     for name in everything if "all" in arguments.names else arguments.names:
+        where = _where(name, arguments.data_dir)
+        if where in ("package", "scikit-learn"):
+            print(f"{name}: nothing to fetch, it comes with {'this package' if where == 'package' else where}")
+            continue
         try:
             print(f"{name}: {fetch(SETS[name])}", flush=True)
         except DataError as error:
