@@ -514,8 +514,8 @@ def test_options_without_effect_are_warned_of():
         signedstep.minimize(fun, torch.ones(2), options={"gamma": 7, "floor": 0.5, "c1": 0.1})
     with pytest.warns(OptimizeWarning, match="history_size has no effect on 'newton/trust'"):
         signedstep.minimize(fun, torch.ones(2), method="newton", options={"history_size": 5})
+    options = {"condition": "armijo", "c2": 0.5, "search": "zoom"}
     with pytest.warns(OptimizeWarning, match="c2, search has no effect on 'bfgs/wolfe' with condition 'armijo'"):
-        options = {"condition": "armijo", "c2": 0.5, "search": "zoom"}
         signedstep.minimize(fun, torch.ones(2), method="bfgs", options=options)
 
 
