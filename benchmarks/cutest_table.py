@@ -4,7 +4,8 @@
 
 A problem that sif2jax lists is taken with its own size where that is at most 200. One that is larger is made with
 n = 100, and one whose size is a parameter also with n = 1000 for the table of large ones, or with about as many
-unknowns as its structure allows. Left out is what cannot be made so, is not finite at its start, or takes minutes.
+unknowns as its structure allows. Left out is what cannot be made so, is not finite at its start, has a gradient that is
+not its own, or takes minutes. One that only seems to grow, most of whose unknowns do nothing, is listed in HOLLOW.
 """
 
 import dataclasses
@@ -26,6 +27,8 @@ Form = tuple[int, tuple[tuple[str, int], ...]]
 """Unknowns of a problem, and the sizes that it is made with."""
 NAMES = ("n", "_n", "N", "m", "p", "M", "n_param")
 """Fields that set the size of a problem."""
+TIED = {"CHAINWOO": ("ns", lambda n: n // 2 - 1)}
+"""Problems with a field that follows from the size and is to be set with it."""
 HEAD = '''"""Which CUTEst problems the benchmark has, and their sizes; written by benchmarks/cutest_table.py."""
 
 from typing import NamedTuple
@@ -40,6 +43,8 @@ class Row(NamedTuple):
     sizes: tuple[tuple[str, int], ...] = ()
 
 '''
+
+HOLLOW = "Large ones most of whose unknowns do nothing: not run, but in their places, so that the halves stay."
 
 
 def listed() -> list[tuple[str, str]]:
@@ -71,34 +76,55 @@ def made(kind: type, target: int) -> Form | None:
         return None
     root = int(target**0.5)
     sizes = (target, target // 2 - 1, root + 1, root, root - 1, root - 2)
-    forms: Iterator[Form] = ((unknowns(kind, **{field: size}), ((field, size),)) for size in sizes)
+    tied = [(name, follows) for problem, (name, follows) in TIED.items() if problem == kind.__name__]
+    given = [((field, size), *((name, follows(size)) for name, follows in tied)) for size in sizes]
+    forms: Iterator[Form] = ((unknowns(kind, **dict(each)), each) for each in given)
     return next((form for form in forms if target // 2 <= form[0] <= target + target // 20), None)
 
 
-def is_usable(kind: type, sizes: Any) -> bool:
-    """Whether value and gradient are finite at the start, and there is a slope."""
-    jax, problem = loaded_jax(), kind(**dict(sizes))
+def measured(kind: type, form: Form) -> tuple[bool, bool]:
+    """Whether a problem is usable and whether it is hollow.
+
+    Usable: value and gradient are finite at the start, there is a slope, and differences along a random direction
+    agree with it. Hollow: more than half of the gradient is 0 wherever one looks.
+    """
+    jax, problem = loaded_jax(), kind(**dict(form[1]))
+    evaluated = jax.jit(jax.value_and_grad(lambda y: problem.objective(y, problem.args)))
+    start, random = np.asarray(problem.y0, dtype=float), np.random.default_rng(0)
     try:
-        f, g = jax.jit(jax.value_and_grad(lambda y: problem.objective(y, problem.args)))(problem.y0)
+        f, g = evaluated(start)
     except TypeError:  # some have data for one size only
-        return False
-    return bool(np.isfinite(f) and np.isfinite(g).all() and np.any(g))
+        return False, False
+    if not (np.isfinite(f) and np.isfinite(g).all() and np.any(g)):
+        return False, False
+    v = (1 + np.abs(start)) * random.uniform(-1, 1, start.shape)
+    slope = float(np.sum(g * v))
+    seen = [float(evaluated(start + t * v)[0] - evaluated(start - t * v)[0]) / (2 * t) for t in (1e-4, 1e-6, 1e-8)]
+    looks = [evaluated(start + size * random.standard_normal(start.shape))[1] for size in (1e-3, 0.1, 1.0)]
+    alive = np.any([g, *looks], axis=0).mean()
+    return bool(np.min(np.abs(np.array(seen) - slope)) <= 1e-2 * abs(slope)), bool(alive < 0.5)
 
 
 def rows(module: str, name: str) -> dict[str, str]:
-    """The lines of a problem in the two tables."""
+    """The lines of a problem in the tables."""
     kind = getattr(import_module(f"{cutest.FOLDER}.{module}"), name)
     field = size_field(kind)
     default: Any = next((f.default for f in dataclasses.fields(kind) if f.name == field), 0)
     own = unknowns(kind) if default <= 1000 else 10**9  # the largest take minutes to build
     found = {"SMALL": (own, ()) if own <= 200 else made(kind, 100), "LARGE": made(kind, 1000)}
-    return {table: repr((name, module, *form)) for table, form in found.items() if form and is_usable(kind, form[1])}
+    lines = {}
+    for table, form in found.items():
+        usable, hollow = measured(kind, form) if form else (False, False)
+        if form and usable:
+            lines[table] = repr((name, module, *form))
+            lines |= {"HOLLOW": repr(name)} if hollow and table == "LARGE" else {}
+    return lines
 
 
 def main() -> None:
-    loaded_jax()
+    jax = loaded_jax()
     cutest.without_the_rest()
-    tables: dict[str, list[str]] = {"SMALL": [], "LARGE": []}
+    tables: dict[str, list[str]] = {"SMALL": [], "LARGE": [], "HOLLOW": []}
     for module, name in listed():
         if name in LEFT_OUT:
             continue
@@ -111,10 +137,12 @@ def main() -> None:
             print(f"{name}: {type(error).__name__}: {error}", file=sys.stderr)
         finally:
             signal.alarm(0)
+            jax.clear_caches()  # gigabytes, else
     print(HEAD)
-    for table, lines in tables.items():
+    for table in ("SMALL", "LARGE"):
         print(f"{table} = tuple(\n    Row(*row)\n    for row in (")
-        print("".join(f"        {line},\n" for line in lines) + "    )\n)\n")
+        print("".join(f"        {line},\n" for line in tables[table]) + "    )\n)\n")
+    print(f'HOLLOW = ({", ".join(tables["HOLLOW"])},)\n"""{HOLLOW}"""')
 
 
 def _late(*_: object) -> None:

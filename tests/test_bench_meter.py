@@ -2,10 +2,12 @@
 
 import math
 from dataclasses import fields
+from itertools import pairwise
 
 import numpy as np
 import pytest
 import torch
+from torch import Tensor
 
 from conftest import network
 from signedstep.catalogue import CURVATURES, Settings
@@ -200,3 +202,21 @@ def test_ours_takes_options_and_refuses_what_does_not_exist():
                 solver(name)
         else:
             assert solver(name).ours
+
+
+def test_torchzero_does_not_pay_twice_for_a_point():
+    """It asks again for the point where a step has ended; the meter sees every point once."""
+    peers = [peer for name, peer in PEERS.items() if name.startswith("torchzero")]
+    if missing(peers[0]):
+        pytest.skip("torchzero is not installed")
+    for peer in peers:
+        asked: list[Tensor] = []
+        objective = by_autograd(lambda x: torch.logsumexp(x, 0) + 0.5 * x @ x, torch.linspace(-1, 2, 5).double())
+
+        def recorded(x: Tensor, asked: list[Tensor] = asked, objective: Objective = objective):
+            asked.append(x.clone())
+            return objective.value_and_gradient(x)
+
+        _minimised(peer, Meter(objective._replace(value_and_gradient=recorded), budget=30), 5)
+        assert len(asked) > 5
+        assert not any(torch.equal(x, y) for x, y in pairwise(asked))

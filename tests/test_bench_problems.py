@@ -11,6 +11,7 @@ from signedstep.experiments.bench.meter import by_autograd
 from signedstep.experiments.bench.problems import (
     FAMILIES,
     HALVES,
+    UNSEEN,
     all_problems,
     chosen,
     classical_functions,
@@ -77,11 +78,24 @@ def test_jets_are_the_derivatives_of_the_network(directions, second):
 
 @pytest.mark.parametrize("family", FAMILIES)
 def test_the_halves_are_halves_of_like_size(family):
-    parts = {which: chosen([family], which) for which in HALVES}
-    assert {p.name for part in parts.values() for p in part} == {p.name for p in chosen([family], "all")}
+    parts = {which: [p for p in all_problems(family) if half(family)[p.name] == which] for which in HALVES}
+    assert {p.name for part in parts.values() for p in part} == {p.name for p in all_problems(family)}
     assert 0 <= len(parts["dev"]) - len(parts["held-out"]) <= 1
     for one, other in zip(*(sorted(p.unknowns for p in part) for part in parts.values()), strict=False):
         assert max(one, other) <= 5 * min(one, other)
+
+
+def test_what_is_run_are_the_halves_without_hollow_problems_and_unseen_functions_are_of_no_size_in_dev():
+    families = list(FAMILIES)
+    dev, held_out, unseen = (chosen(families, which) for which in (*HALVES, UNSEEN))
+    assert {p.name for p in chosen(families, "all")} == {p.name for p in (*dev, *held_out)}
+    hollow = {p.name for family in families for p in all_problems(family) if p.hollow}
+    assert hollow == {"cutest-large/COATING-n1000", "cutest-large/VANDANMSLS-n1000"}
+    assert hollow.isdisjoint(p.name for p in (*dev, *held_out))
+    developed = {p.short.rpartition("-n")[0] for p in (*dev, *(named(name) for name in hollow)) if "cutest" in p.family}
+    for problem in held_out:
+        seen = "cutest" in problem.family and problem.short.rpartition("-n")[0] in developed
+        assert (problem in unseen) is not seen
 
 
 def test_the_split_is_the_same_everywhere_and_depends_on_names_and_sizes_only():
@@ -145,6 +159,22 @@ def test_problems_of_cutest_are_those_of_the_literature(short):
         assert wanted.hessp is not None
         Hv = wanted.hessp(x, v)
         torch.testing.assert_close(objective.hessp(x, v), Hv, rtol=1e-6, atol=1e-8 * float(Hv.norm()))
+
+
+@pytest.mark.parametrize("problem", chosen(["cutest", "cutest-large"], "all"), ids=lambda problem: problem.name)
+def test_problems_of_cutest_have_true_gradients_and_unknowns_that_matter(problem):
+    """A problem made with one of two sizes that belong together reads beyond its unknowns: its gradient is wrong."""
+    if package_missing("cutest"):
+        pytest.skip("sif2jax is not installed")
+    evaluated, start, _ = problem.build(Place(), torch.float64, 0)
+    generator = torch.Generator().manual_seed(0)
+    v = (1 + start.abs()) * (2 * torch.rand(problem.unknowns, generator=generator, dtype=torch.float64) - 1)
+    slope = float(evaluated(start)[1] @ v)
+    seen = [(evaluated(start + t * v)[0] - evaluated(start - t * v)[0]) / (2 * t) for t in (1e-4, 1e-6, 1e-8)]
+    assert min(abs(each - slope) for each in seen) <= 1e-2 * abs(slope)
+    if problem.family == "cutest-large":
+        looks = [evaluated(start + size * v)[1] for size in (1e-3, 0.1, 1.0)]
+        assert torch.stack(looks).ne(0).any(0).double().mean() > 0.5
 
 
 def test_cutest_has_the_sizes_it_says():

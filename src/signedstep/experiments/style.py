@@ -57,6 +57,7 @@ _STROKES = {
     "torchmin-bfgs": Stroke(_BROWN, "dash"),
     "torchzero-lsr1": Stroke("#4b3f9c"),
     "torchzero-lsr1-pm": Stroke("#4b3f9c", "dash"),
+    "torchzero-lsr1-trust": Stroke("#4b3f9c", "dot"),
     "optax-lbfgs": Stroke(_SKY),
     "optimistix-lbfgs": Stroke("#8a9a00"),
     "optimistix-bfgs": Stroke("#8a9a00", "dash"),

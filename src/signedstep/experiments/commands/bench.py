@@ -4,7 +4,7 @@ import argparse
 import math
 from pathlib import Path
 
-from signedstep.experiments.bench.problems import FAMILIES, HALVES, TRAINING
+from signedstep.experiments.bench.problems import FAMILIES, HALVES, TRAINING, UNSEEN
 from signedstep.experiments.bench.runs import BenchOutcome, BenchRun
 from signedstep.experiments.bench.solvers import DEFAULT, PEERS
 from signedstep.experiments.commands.asked import first_of, problems_of, runs_of, solvers_of, tell_missing
@@ -12,13 +12,14 @@ from signedstep.experiments.commands.common import add_data_dir, complain, count
 from signedstep.experiments.words import counted
 
 WIDTH = 180
+_HALF = "of the problems; unseen are those held out but for functions that dev has in another size (%(default)s)"
 
 
 def add(commands) -> None:
     """Declare the command."""
     parser = commands.add_parser("bench", help="our methods next to their peers, on many problems", description=__doc__)
     option = parser.add_argument
-    option("--half", choices=(*HALVES, "all"), default="dev", help="of the problems (%(default)s)")
+    option("--half", choices=(*HALVES, UNSEEN, "all"), default="dev", help=_HALF)
     option("--family", default=",".join(TRAINING), metavar="NAMES", help=f"of {','.join(FAMILIES)} (%(default)s)")
     option("--solvers", nargs="+", default=DEFAULT, metavar="NAME", help="methods of ours, also with options as in "
            f"lsr1/flip:floor=1e-8,c2=0.5; peers {', '.join(PEERS)} ({' '.join(DEFAULT)})")  # fmt: skip

@@ -25,6 +25,7 @@ __all__ = [
     "FAMILIES",
     "HALVES",
     "TRAINING",
+    "UNSEEN",
     "BenchProblem",
     "all_problems",
     "chosen",
@@ -53,6 +54,8 @@ FAMILIES = {
 TRAINING = ("networks", "autoencoders", "pinns", "factorisation", "logistic")
 """What is run unless told otherwise."""
 DEVELOPMENT, HELD_OUT = HALVES = ("dev", "held-out")
+UNSEEN = "unseen"
+"""The held-out problems but for functions that are in the development half with another size."""
 
 
 @cache
@@ -81,9 +84,22 @@ def _hash(name: str) -> str:
 
 
 def chosen(families: Sequence[str], which: str) -> list[BenchProblem]:
-    """The problems of these families in one half, or all of them."""
-    found = [problem for family in families for problem in all_problems(family)]
-    return [problem for problem in found if which in ("all", half(problem.family)[problem.name])]
+    """The problems of these families in one half, those that are unseen, or all of them."""
+    found = [problem for family in families for problem in all_problems(family) if not problem.hollow]
+    if which == UNSEEN:
+        return [problem for problem in found if _is(problem, HELD_OUT) and problem.function not in _developed()]
+    return [problem for problem in found if which == "all" or _is(problem, which)]
+
+
+def _is(problem: BenchProblem, which: str) -> bool:
+    return half(problem.family)[problem.name] == which
+
+
+@cache
+def _developed() -> set[str]:
+    """The functions that the development half has, in whatever size."""
+    every = [problem for family in FAMILIES for problem in all_problems(family)]
+    return {problem.function for problem in every if problem.function and _is(problem, DEVELOPMENT)}
 
 
 def named(name: str) -> BenchProblem:

@@ -28,6 +28,10 @@ class BenchProblem:
     """The data set it needs, one of `signedstep.experiments.sets.SETS`."""
     seeded: bool = True
     """Whether its start depends on the seed; if not, one run says all."""
+    function: str = ""
+    """What it has in common with the same function in another size."""
+    hollow: bool = False
+    """It is not run, and only keeps its place, so that the halves stay as they are."""
 
     @property
     def name(self) -> str:

@@ -19,7 +19,7 @@ from torch import Tensor
 from signedstep.experiments.bench.jax_setup import loaded_jax
 from signedstep.experiments.bench.meter import Objective
 from signedstep.experiments.bench.problems.base import BenchProblem
-from signedstep.experiments.bench.problems.cutest_table import LARGE, SMALL, Row
+from signedstep.experiments.bench.problems.cutest_table import HOLLOW, LARGE, SMALL, Row
 from signedstep.experiments.problems import Place
 
 PACKAGE = "sif2jax"
@@ -44,6 +44,8 @@ def _problem(family: str, row: Row) -> BenchProblem:
         unknowns=row.n,
         work=0.1,
         seeded=False,
+        function=row.name,
+        hollow=family == "cutest-large" and row.name in HOLLOW,
     )
 
 

@@ -34,7 +34,7 @@ SMALL = tuple(
         ("BROWNDEN", "brownden", 4, ()),
         ("BROYDN3DLS", "broydn3dls", 100, (("n", 100),)),
         ("BROYDN7D", "broydn7d", 100, (("n", 100),)),
-        ("CHAINWOO", "chainwoo", 100, (("n", 100),)),
+        ("CHAINWOO", "chainwoo", 100, (("n", 100), ("ns", 49))),
         ("CHNROSNB", "chnrosnb", 50, ()),
         ("CHNRSNBM", "chnrsnbm", 50, ()),
         ("CHWIRUT1LS", "chwirut1ls", 3, ()),
@@ -209,7 +209,7 @@ LARGE = tuple(
         ("BOX", "box", 1000, (("n", 1000),)),
         ("BROYDN3DLS", "broydn3dls", 1000, (("n", 1000),)),
         ("BROYDN7D", "broydn7d", 1000, (("n", 1000),)),
-        ("CHAINWOO", "chainwoo", 1000, (("n", 1000),)),
+        ("CHAINWOO", "chainwoo", 1000, (("n", 1000), ("ns", 499))),
         ("CHNRSNBM", "chnrsnbm", 1000, (("n", 1000),)),
         ("COATING", "coating", 1000, (("n", 1000),)),
         ("COSINE", "cosine", 1000, (("n", 1000),)),
@@ -283,3 +283,6 @@ LARGE = tuple(
         ("YATP1LS", "yatp1ls", 1023, (("N", 31),)),
     )
 )
+
+HOLLOW = ("COATING", "VANDANMSLS")
+"""Large ones most of whose unknowns do nothing: not run, but in their places, so that the halves stay."""

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from signedstep.experiments.bench.meter import Meter
+from signedstep.experiments.bench.meter import Meter, ValueAndGradient
 
 
 class Ended(NamedTuple):
@@ -36,8 +36,8 @@ class BenchSolver:
 
 class _Value(torch.autograd.Function):
     @staticmethod
-    def forward(ctx: Any, x: Tensor, meter: Meter) -> Tensor:
-        f, g = meter(x.detach())
+    def forward(ctx: Any, x: Tensor, evaluated: ValueAndGradient) -> Tensor:
+        f, g = evaluated(x.detach())
         ctx.save_for_backward(g)
         return x.new_tensor(f)
 
@@ -46,6 +46,6 @@ class _Value(torch.autograd.Function):
         return grads[0] * ctx.saved_tensors[0], None
 
 
-def differentiable(meter: Meter, x: Tensor) -> Tensor:
+def differentiable(evaluated: ValueAndGradient, x: Tensor) -> Tensor:
     """The value as a tensor that knows its gradient, for solvers that call autograd themselves: one evaluation."""
-    return _Value.apply(x, meter)  # type: ignore[return-value]
+    return _Value.apply(x, evaluated)  # type: ignore[return-value]
