@@ -29,7 +29,7 @@ def numbers(outcome):
     return outcome.run, columns, outcome.finished, outcome.ended, outcome.unknowns, outcome.accuracy
 
 
-@pytest.mark.filterwarnings("ignore:history_size has no effect")
+@pytest.mark.filterwarnings("ignore:.* does not use history_size")
 @pytest.mark.parametrize("solver", LINE_SEARCHES)
 def test_line_searches_do_what_minimize_does(solver):
     """Studies give all solvers the same options, of which dense models need no memory."""

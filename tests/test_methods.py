@@ -8,6 +8,9 @@ import torch
 import signedstep
 from cases import START, rosenbrock
 from signedstep.catalogue import CURVATURES, GLOBALIZATIONS
+from signedstep.methods import build
+from signedstep.region import TrustRegion
+from signedstep.space import Space
 
 PAIRS = [f"{model}/{how}" for model, how in product(CURVATURES, GLOBALIZATIONS)]
 
@@ -61,3 +64,12 @@ def closure(x):
 
 def test_some_pair_is_refused():
     assert 0 < len([pair for pair in PAIRS if pair not in signedstep.methods()]) < len(PAIRS)
+
+
+def test_regions_have_no_curvature_condition():
+    """c1 of a region is a part of the predicted decrease: it may be above the c2 of a search that there is not."""
+    parts = build("newton/trust", torch.zeros(2), Space(), {"c1": 0.95})
+    assert isinstance(parts.globalization, TrustRegion)
+    assert parts.globalization.c1 == 0.95
+    with pytest.raises(ValueError, match="0 < c1 <= c2 < 1"):
+        build("newton/flip", torch.zeros(2), Space(), {"c1": 0.95})

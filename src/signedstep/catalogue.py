@@ -4,6 +4,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from signedstep import plane, spectrum
 from signedstep.checks import check_choice, check_count, check_fraction
 from signedstep.curvature import (
@@ -91,8 +93,9 @@ class Model(NamedTuple):
     text: str
     make: Callable[[Settings, Gamma, Space], Curvature]
     globalization: str
-    gamma: str
-    floor: float
+    gamma: str = "identity"
+    """For models that begin with a multiple of the identity."""
+    floor: float = 1e-14
     c2: float = 0.9
     condition: str = "strong"
     no_spectrum: str = ""
@@ -103,17 +106,33 @@ class Model(NamedTuple):
     """Where f alone is not enough: the classes that show its parts, of which it takes any."""
 
 
+class Knobs(NamedTuple):
+    """What globalizations are made with; each takes what it needs."""
+
+    space: Space
+    floor: float
+    delta: float
+    c1: float
+    rounding: float
+    trials: int
+    """The most trials of one iteration."""
+    make_search: Callable[[], Armijo | Wolfe]
+
+    def line(self, rule: Callable[..., np.ndarray], kind: type[Modified] = Modified) -> Modified:
+        """A line search along what a rule makes of the spectrum."""
+        return kind(rule, self.floor, self.make_search(), self.delta, self.space)
+
+    def region(self, kind: type[Region], **how: Any) -> Region:
+        """A bounded model."""
+        return kind(self.space, self.c1, self.rounding, self.trials, **how)
+
+
 class Strategy(NamedTuple):
     """A globalization."""
 
     text: str
-    make: Callable[[float, Armijo | Wolfe, float, Space], Globalization]
+    make: Callable[[Knobs], Globalization]
     needs_spectrum: bool = True
-
-
-def _region(kind: Callable[..., Region], search: Armijo | Wolfe, space: Space, **how: Any) -> Region:
-    """A region with the constants of a search: sufficient decrease, rounding, and trials in one iteration."""
-    return kind(space, search.c1, search.rounding, search.max_evals, **how)
 
 
 CURVATURES: dict[str, Model] = {
@@ -121,84 +140,62 @@ CURVATURES: dict[str, Model] = {
         "gradient descent, scaled by the curvature along the last step",
         lambda o, gamma, space: Identity(gamma, space),
         "wolfe",
-        "sy/ss",
-        1e-14,
+        gamma="sy/ss",
     ),
     "cg": Model(
         "nonlinear conjugate gradients",
         lambda o, gamma, space: ConjugateGradient(o.beta, space),
         "wolfe",
-        "identity",
-        1e-14,
         c2=0.1,  # a beta stands on the slope along the last direction being nearly zero
         no_spectrum="cg has no curvature model, only a direction",
     ),
-    "bfgs": Model("dense BFGS", lambda o, gamma, space: BFGS(gamma), "wolfe", "yy/sy", 1e-14),
-    "ssbfgs": Model("dense self-scaled BFGS", lambda o, gamma, space: SSBFGS(gamma), "wolfe", "yy/sy", 1e-14),
-    "ssbroyden": Model(
-        "dense self-scaled Broyden",
-        lambda o, gamma, space: SSBroyden(gamma),
-        "wolfe",
-        "yy/sy",
-        1e-14,
-    ),
-    "sr1": Model("dense symmetric rank one", lambda o, gamma, space: SR1(gamma), "wolfe+-", "norm", 1e-14),
+    "bfgs": Model("dense BFGS", lambda o, gamma, space: BFGS(gamma), "wolfe", gamma="yy/sy"),
+    "ssbfgs": Model("dense self-scaled BFGS", lambda o, gamma, space: SSBFGS(gamma), "wolfe", gamma="yy/sy"),
+    "ssbroyden": Model("dense self-scaled Broyden", lambda o, gamma, space: SSBroyden(gamma), "wolfe", gamma="yy/sy"),
+    "sr1": Model("dense symmetric rank one", lambda o, gamma, space: SR1(gamma), "wolfe+-", gamma="norm"),
     "lbfgs": Model(
         "limited-memory BFGS",
         lambda o, gamma, space: LBFGS(o.pairs, gamma, space),
         "wolfe",
-        "yy/sy",
-        1e-14,
+        gamma="yy/sy",
     ),
     "lsr1": Model(
         "limited-memory symmetric rank one",
         lambda o, gamma, space: LSR1(o.pairs, gamma, space),
         "flip",
-        "0.1*norm",
-        1e-3,
+        gamma="0.1*norm",
+        floor=1e-3,
     ),
     "mix": Model(
         "L-BFGS and sign-corrected L-SR1 models of the same pairs, weighted by hindsight",
         lambda o, gamma, space: Mix(o.pairs, o.mixing or Mixing(), space, asked=o.history_size is not None),
         "wolfe",
-        "norm",
-        1e-14,
         c2=0.999,  # it learns from any pair, so that only a step that is far too short is worth another evaluation
         condition="weak",
     ),
-    "newton": Model(
-        "the exact Hessian", lambda o, gamma, space: Exact(), "trust", "identity", 1e-14, needs_hessian=True
-    ),
+    "newton": Model("the exact Hessian", lambda o, gamma, space: Exact(), "trust", needs_hessian=True),
     "newton-cg": Model(
         "the Hessian, by its products with vectors",
         lambda o, gamma, space: NewtonCG(space, int(o.krylov_size), o.krylov_tol),
         "trust",
-        "identity",
-        1e-14,
         needs_products=True,
     ),
     "gauss-newton": Model(
         "the generalised Gauss-Newton matrix, by its products",
         lambda o, gamma, space: GaussNewton(space, int(o.krylov_size), o.krylov_tol),
         "trust",
-        "identity",
-        1e-14,
         needs_parts=("LeastSquares", "ModuleLoss"),
     ),
     "natural": Model(
         "the Fisher information, by its products",
         lambda o, gamma, space: Natural(space, int(o.krylov_size), o.krylov_tol, int(o.fisher_samples)),
         "trust",
-        "identity",
-        1e-14,
         needs_parts=("LeastSquares", "ModuleLoss"),
     ),
     "kfac": Model(
         "the Fisher information as Kronecker products, one for each layer",
         lambda o, gamma, space: KFAC(int(o.fisher_samples)),
         "trust",
-        "identity",
-        1e-14,
         needs_parts=("ModuleLoss",),
     ),
 }
@@ -206,48 +203,48 @@ CURVATURES: dict[str, Model] = {
 GLOBALIZATIONS: dict[str, Strategy] = {
     "wolfe": Strategy(
         "raw direction, positive steps only",
-        lambda floor, search, delta, space: Raw(search, delta, space),
+        lambda knobs: Raw(knobs.make_search(), knobs.delta, knobs.space),
         needs_spectrum=False,
     ),
     "wolfe+-": Strategy(
         "raw direction, a negative step where it points uphill (the paper's)",
-        lambda floor, search, delta, space: Raw(Signed(search), delta, space),
+        lambda knobs: Raw(Signed(knobs.make_search()), knobs.delta, knobs.space),
         needs_spectrum=False,
     ),
     "flip": Strategy(
         "a sign for each eigendirection: -|B|^-1 g",
-        lambda floor, search, delta, space: Modified(spectrum.flip, floor, search, delta, space),
+        lambda knobs: knobs.line(spectrum.flip),
     ),
     "clip": Strategy(
         "negative eigenvalues replaced by a small positive one",
-        lambda floor, search, delta, space: Modified(spectrum.clip, floor, search, delta, space),
+        lambda knobs: knobs.line(spectrum.clip),
     ),
     "damp": Strategy(
         "all eigenvalues moved up by the most negative one",
-        lambda floor, search, delta, space: Modified(spectrum.damp, floor, search, delta, space),
+        lambda knobs: knobs.line(spectrum.damp),
     ),
     "damp-dense": Strategy(
         "damp by an O(n^3) eigendecomposition of the n x n matrix, as in the paper",
-        lambda floor, search, delta, space: ModifiedDense(spectrum.damp, floor, search, delta, space),
+        lambda knobs: knobs.line(spectrum.damp, ModifiedDense),
     ),
     "trust": Strategy(
         "the least of the model within a radius that follows its success",
-        lambda floor, search, delta, space: _region(TrustRegion, search, space),
+        lambda knobs: knobs.region(TrustRegion),
     ),
     "dogleg": Strategy(
         "within that radius, the path by Cauchy's point to Newton's, or along the lowest eigenvector",
-        lambda floor, search, delta, space: _region(TrustRegion, search, space, rule=plane.dogleg),
+        lambda knobs: knobs.region(TrustRegion, rule=plane.dogleg),
     ),
     "subspace": Strategy(
         "within that radius, the least of the model over the plane of g and B^-1 g, made positive if need be",
-        lambda floor, search, delta, space: _region(TrustRegion, search, space, rule=plane.subspace),
+        lambda knobs: knobs.region(TrustRegion, rule=plane.subspace),
     ),
     "steihaug": Strategy(
         "conjugate gradients on the model up to a radius or to negative curvature",
-        lambda floor, search, delta, space: _region(TrustRegion, search, space, rule=steihaug),
+        lambda knobs: knobs.region(TrustRegion, rule=steihaug),
     ),
     "cubic": Strategy(
         "the least of the model with a cubic term that follows its success",
-        lambda floor, search, delta, space: _region(Cubic, search, space),
+        lambda knobs: knobs.region(Cubic),
     ),
 }

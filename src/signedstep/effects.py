@@ -56,7 +56,7 @@ def warn_of_no_effect(given: Mapping[str, Any], full: str, stacklevel: int) -> N
     idle = [name for name in given if name not in effective]
     if idle:
         method = f"{full!r} with condition 'armijo'" if armijo else repr(full)
-        message = f"{', '.join(idle)} has no effect on {method}; what has is {', '.join(effective)}"
+        message = f"{method} does not use {', '.join(idle)}; the options it uses are {', '.join(effective)}"
         warnings.warn(message, OptimizeWarning, stacklevel=stacklevel + 1)
 
 

@@ -29,7 +29,8 @@ NOT_FINITE = (np.linalg.LinAlgError, torch.linalg.LinAlgError)  # pyright: ignor
 _CLIFF = 1e3
 """How many times as long as the last step a first trial without a model may be: f may just have fallen off a cliff."""
 _BEYOND = 10.0
-"""The same where `clip` or `damp` has replaced a negative eigenvalue: the length there comes from no curvature."""
+"""How many times as long as the last step it may be where `clip` or `damp` has replaced a negative eigenvalue: no
+curvature gives a length there."""
 
 
 class Scale(NamedTuple):
@@ -66,7 +67,7 @@ class Step(NamedTuple):
 
 
 class Globalization(ABC):
-    """Proposes a step from a point and a model; changes neither."""
+    """Proposes a step from a point and a model, which stay as they are; at most the model measures a trial (`meet`)."""
 
     boldness = 1.0
     """A factor on the first length that is tried: the learning rate of the torch.optim front."""
@@ -89,8 +90,8 @@ class Direction(NamedTuple):
     slope: float
     length: float
     natural: bool
-    alike: bool = False
-    """Whether there is no model of f along p: then f is expected to change as in the last step."""
+    modelled: bool = True
+    """Whether there is a model of f along p; if not, f is expected to change as in the last step."""
     steady: float = 0.0
     """If the model errs alike from step to step, so that where the last step should have gone tells something: how many
     times that step the next may be."""
@@ -131,7 +132,7 @@ class AlongLine(Globalization):
         """
         if way.natural:
             first = scale.share
-        elif way.alike and scale.change < 0:
+        elif not way.modelled and scale.change < 0:
             first = scale.change / -abs(way.slope)
         else:
             first = self._as_last(way, scale, g, size)
@@ -190,7 +191,7 @@ class Raw(AlongLine):
         slope, length = measured(self.space, p, g)
         # B p = -g gives p.B p = -g.p: the model has a minimum along p, at t = 1, exactly if p points downhill.
         if not B.has_matrix:
-            return Direction(p, slope, length, natural=False, alike=True, reach=_CLIFF)
+            return Direction(p, slope, length, natural=False, modelled=False, reach=_CLIFF)
         return Direction(p, slope, length, natural=slope < 0, steady=B.steady)
 
 
@@ -217,7 +218,7 @@ class Modified(AlongLine):
 
 
 class ModifiedDense(Modified):
-    """The same, as the paper did it: an O(n^3) eigendecomposition of the n x n matrix, to show what that costs."""
+    """`Modified` as the paper did it, by an O(n^3) eigendecomposition of the n x n matrix: to show what that costs."""
 
     dense = True
 

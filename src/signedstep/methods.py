@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from signedstep.catalogue import CURVATURES, GLOBALIZATIONS, PARTS, Model, Settings
+from signedstep.catalogue import CURVATURES, GLOBALIZATIONS, PARTS, Knobs, Model, Settings
 from signedstep.curvature import Curvature, Gamma
 from signedstep.globalization import Globalization
 from signedstep.linesearch import Armijo, Wolfe, Zoom
@@ -81,7 +81,7 @@ def needs_parts(name: str) -> tuple[str, ...]:
 
 
 def parts_in_words(name: str) -> str:
-    """The same for a message."""
+    """The parts of f that a method, by its full name, needs to see, for a message."""
     return " or ".join(PARTS[kind] for kind in needs_parts(name))
 
 
@@ -102,11 +102,18 @@ def build(name: str | None, x0: Tensor, space: Space, options: Mapping[str, Any]
     curvature, globalization = name.split("/")
     model, strategy = CURVATURES[curvature], GLOBALIZATIONS[globalization]
     eps = torch.finfo(x0.dtype).eps
-    search = _search(settings, model, rounding=8 * eps)
     B = model.make(settings, Gamma.parse(model.gamma if settings.gamma is None else settings.gamma), space)
-    floor = model.floor if settings.floor is None else settings.floor
-    delta = eps ** (2 / 3) if settings.delta is None else settings.delta
-    how = strategy.make(floor, search, delta, space)
+    rounding = 8 * eps
+    knobs = Knobs(
+        space=space,
+        floor=model.floor if settings.floor is None else settings.floor,
+        delta=eps ** (2 / 3) if settings.delta is None else settings.delta,
+        c1=settings.c1,
+        rounding=rounding,
+        trials=int(settings.max_linesearch),
+        make_search=lambda: _search(settings, model, rounding),
+    )
+    how = strategy.make(knobs)
     if not space.whole and (B.dense or how.dense):
         raise ValueError(
             f"the method {name!r} works on an n x n matrix and needs whole vectors, here they are in slices over "

@@ -32,7 +32,10 @@ _TOLERANCES = tuple(field.name for field in fields(Tolerances))
 
 
 class Result(OptimizeResult):
-    """SciPy's OptimizeResult with `history`; `status` is a `Status`, `success` tells whether a test of it holds."""
+    """SciPy's OptimizeResult with `history`; `status` is a `Status`.
+
+    `success` is true only where a convergence test holds at a finite point.
+    """
 
 
 def minimize(

@@ -14,7 +14,7 @@ _FAR = 100.0
 
 
 class Noise:
-    """The noise in values of f along a line, as large as rounding at first, and as large as it is once it shows.
+    """The noise in values of f along a line: that of rounding at first, raised where the values show more.
 
     Sums of many terms, and of terms that cancel, carry more noise than their last digits. It shows where both ends of
     a step have nearly the same slope and f still does not follow it.

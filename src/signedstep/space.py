@@ -53,9 +53,10 @@ class Space:
         return self.later(*groups)()
 
     def evaluated(self, objective: Callable[[Tensor], P], x: Tensor, look: Callable[[P], T]) -> tuple[P, T]:
-        """The point of an objective at x, and what `look` sums of it, which is not to depend on the value there.
+        """The point of an objective at x, and what `look` sums of it.
 
-        Where ranks report on the evaluation, their reports travel with the sums.
+        Where ranks report on the evaluation, their reports travel with the sums: `look` makes the same sums on every
+        rank, also while the value of its point is not known yet.
         """
         point = objective(x)
         return point, look(point)
@@ -70,7 +71,7 @@ class Space:
         return value
 
     def square_later(self, v: Tensor) -> Callable[[], float]:
-        """The same, once it is asked for."""
+        """v.v as a function, so that one reduction carries this sum and others that are wanted by then."""
         if any(known() is v for known, _ in self._squares):
             return lambda: self.square(v)
         dots = self.later((v, (v,)))
@@ -114,5 +115,5 @@ class Space:
         return max(-low.item(), high.item())
 
     def largest_later(self, v: Tensor) -> Callable[[], float]:
-        """The same, once it is asked for."""
+        """The largest magnitude as a function, which may share a reduction with what is wanted by then."""
         return lambda: self.largest(v)

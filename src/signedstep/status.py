@@ -25,9 +25,9 @@ class Status(Enum):
     CONTRADICTION = "The objective rises where its gradient says that it falls: a wrong gradient, or f is not smooth."
 
     # The run converged.
-    GRADIENT = "Converged: the largest entry of the gradient is at most gtol."
-    DECREASE = "Converged: the relative decrease of f is at most ftol."
-    STEP = "Converged: the relative length of the step is at most xtol."
+    GRADIENT = "Converged: the largest entry of the gradient is within its tolerance."
+    DECREASE = "Converged: the relative decrease of f is within its tolerance."
+    STEP = "Converged: the relative length of the step is within its tolerance."
 
     # The run ended otherwise.
     RUNNING = "Still running."

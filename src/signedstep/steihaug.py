@@ -20,7 +20,7 @@ def steihaug(w: np.ndarray, c: np.ndarray, radius: float) -> np.ndarray:
 
 
 def _scaled(w: np.ndarray, c: np.ndarray, radius: float) -> np.ndarray:
-    """The same, with the largest of |w| and of |c| made 1, so that no square overflows."""
+    """`steihaug` for the largest of |w| and of |c| made 1, so that no square overflows."""
     force = np.abs(c).max(initial=0.0)
     size = np.abs(w).max(initial=0.0) or force / radius
     if not force:

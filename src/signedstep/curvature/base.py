@@ -54,7 +54,8 @@ class Curvature(ABC):
     """Whether it keeps a matrix of n x n numbers, which needs whole vectors."""
 
     learned: int
-    """How many pairs the model stands on; 0 means that B is still a multiple of the identity chosen blindly."""
+    """How much the model stands on: pairs, or vectors, or 1 for a Hessian; 0 means that B is a blind multiple of the
+    identity. Models of one point may evaluate what they know of it when this is first asked for."""
 
     @abstractmethod
     def start(self, objective: Objective, at: Point) -> None:
@@ -62,7 +63,10 @@ class Curvature(ABC):
 
     @abstractmethod
     def update(self, old: Point, new: Point) -> bool:
-        """Learn from the step between two points. False: the pair was refused and B is unchanged."""
+        """Learn from the step between two points. False: it was refused.
+
+        B is then unchanged; a direction that has no B starts again from -g.
+        """
 
     def forget(self, objective: Objective, at: Point) -> None:
         """After a failure: B becomes a multiple of the identity, even for a model that could know better."""

@@ -16,7 +16,7 @@ RANK = 64 * EPS
 
 
 def rank_threshold(dtype: torch.dtype) -> float:
-    """The same for Gram matrices of vectors in some precision, whose products carry its rounding."""
+    """`RANK` for Gram matrices of vectors in some precision, whose products carry its rounding."""
     return RANK if dtype == torch.float64 else 8 * torch.finfo(dtype).eps
 
 
@@ -56,11 +56,12 @@ def diagonalise(gamma: float, PsiPsi: np.ndarray, M_inverse: np.ndarray, least: 
 
 
 def pencil(gamma: float, PsiPsi: np.ndarray, M: np.ndarray, noise: np.ndarray, n: int) -> Eigen:
-    """The same from M itself, which may be singular: if M z = mu Psi'Psi z, Psi z is an eigenvector to gamma + 1/mu.
+    """`diagonalise` from M itself, which may be singular: M z = mu Psi'Psi z makes Psi z an eigenvector.
 
-    A quarter of the work, but Psi must have full rank: no more columns than n rows, and each column, made orthogonal
-    to those before it, must have a square above its `noise`, what rounding leaves in the diagonal of Psi'Psi. Nor is it
-    for L-BFGS, many of whose eigenvalues are next to gamma: their mu are so large that others drown in their rounding.
+    Its eigenvalue is gamma + 1/mu. A quarter of the work, but Psi must have full rank: no more columns than n rows, and
+    each column, made orthogonal to those before it, must have a square above its `noise`, what rounding leaves in the
+    diagonal of Psi'Psi. Nor is it for L-BFGS, many of whose eigenvalues are next to gamma: their mu are so large that
+    others drown in their rounding.
     """
     found = small.pencil(PsiPsi, M, noise) if len(M) <= n else None
     if found is not None:

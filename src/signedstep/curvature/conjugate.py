@@ -30,7 +30,8 @@ BETAS: dict[str, Callable[[Products], float]] = {
 }
 
 _POWELL = {"fr": 0.2, "dy": 0.2}
-"""How far from orthogonal gradients may be, |g.o| / g.g. PR+ and HS do so by themselves: g.y falls with the step."""
+"""How far from orthogonal two gradients in a row may be, |g.o| / g.g, before FR and DY start again. PR+ and HS start
+again by themselves: with short steps g.y goes to 0."""
 
 
 class ConjugateGradient(Curvature):

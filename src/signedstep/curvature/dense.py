@@ -112,8 +112,8 @@ class Dense(Curvature):
 class BFGS(Dense):
     """Broyden, Fletcher, Goldfarb, Shanno (Nocedal-Wright 2006, equation 6.17).
 
-    A pair is refused where s.y may be rounding. More would be refused by a bound on the angle of s and y, and where
-    eigenvalues are far apart all pairs from some point on: there they are nearly orthogonal.
+    A pair is refused where s.y may be rounding, and only there. A bound on the angle between s and y would refuse more:
+    where eigenvalues are far apart the two are nearly orthogonal, and from some point on every pair would go.
     """
 
     definite = True

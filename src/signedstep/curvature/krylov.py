@@ -66,7 +66,7 @@ class Krylov(Curvature):
         return True
 
     def learn_from_refused(self, at: Point, tried: Point) -> None:
-        """What is known is known of one point."""
+        """Nothing to learn: B is evaluated at the point where the model stays."""
 
     @property
     def learned(self) -> int:  # pyright: ignore[reportIncompatibleVariableOverride]

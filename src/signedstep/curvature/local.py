@@ -35,7 +35,7 @@ class Local(Curvature, Generic[K]):
         return True
 
     def learn_from_refused(self, at: Point, tried: Point) -> None:
-        """What is known is known of one point."""
+        """Nothing to learn: B is evaluated at the point where the model stays."""
 
     @property
     def known(self) -> K | None:
