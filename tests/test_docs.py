@@ -5,15 +5,18 @@ import re
 import shlex
 import subprocess
 import sys
+from dataclasses import fields
 from pathlib import Path
 
 import pytest
 
 import signedstep
-from signedstep.catalogue import CURVATURES, GLOBALIZATIONS
+from signedstep.catalogue import CURVATURES, GLOBALIZATIONS, Settings
 from signedstep.cli import parser
+from signedstep.engine import Tolerances
 from signedstep.experiments.commands.asked import first_of, problems_of, solvers_of
 from signedstep.experiments.commands.common import place_of
+from signedstep.status import Status
 
 ROOT = Path(__file__).parent.parent
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
@@ -65,11 +68,29 @@ def test_the_example_for_several_ranks(tmp_path):
 
 
 def test_the_first_example_prints_what_it_says(capsys):
+    """Sentences and signs exactly; values to a decade, or nothing, and counts to a quarter: they are rounding's."""
     code, printed = blocks(ROOT / "README.md", "python")[0], blocks(ROOT / "README.md", "text")[0]
     exec(compile(code, "README.md", "exec"), {})
-    shown = [re.split(r"f = ", line)[0] + line.partition("steps.")[2] for line in printed.splitlines()]
-    got = [re.split(r"f = ", line)[0] + line.partition("steps.")[2] for line in capsys.readouterr().out.splitlines()]
-    assert got == shown
+    line = r"(\S+) +f = (\S+), +(\d+) evaluations, +(\d+) negative steps. (.*)"
+    shown, got = (re.findall(line, text) for text in (printed, capsys.readouterr().out))
+    assert len(shown) == len(printed.splitlines()) == 3
+    for (*names, f, evals, negative, message), (*names_, f_, evals_, negative_, message_) in zip(
+        shown, got, strict=True
+    ):
+        assert (names, message) == (names_, message_)
+        assert float(f_) == pytest.approx(float(f), rel=9, abs=1e-12)
+        assert int(evals_) == pytest.approx(int(evals), rel=0.25)
+        assert (int(negative_) > 0) == (int(negative) > 0)
+
+
+def test_the_page_of_minimize_has_every_option_and_every_end():
+    text = (ROOT / "docs" / "minimize.md").read_text()
+    rows = [line.split("|")[1] for line in text.splitlines() if line.startswith("| `")]
+    named = [name for row in rows for name in re.findall(r"`(\w+)`", row)]
+    options = {field.name for kind in (Settings, Tolerances) for field in fields(kind)}
+    conditions = {status for status in Status if status.ok} | {Status.RUNNING, Status.MAX_STEP}
+    ends = {status.name for status in Status} - {status.name for status in conditions}
+    assert sorted(named) == sorted({*options, *ends, "maxiter", "maxfun", "disp", "return_all"})
 
 
 def bench_commands() -> list[str]:
