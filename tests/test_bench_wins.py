@@ -62,6 +62,16 @@ def test_medians_over_seeds_decide_problems_and_pairs_decide_runs():
     assert duel(found, "peer", "ours", 200).worst == (1.0, "")
 
 
+@pytest.mark.parametrize("turned", [False, True])
+def test_the_worst_ratio_is_one_of_losses_that_are_not_negative(turned):
+    negative = [at("ours", -1.0, -1.0, problem="cutest/a"), at("peer", -1.0, -5.0, problem="cutest/a")]
+    positive = [at("ours", 0.5, 0.5, problem="cutest/b"), at("peer", 0.5, 0.01, problem="cutest/b")]
+    found = results([*positive, *negative] if turned else [*negative, *positive])
+    assert duel(found, "ours", "peer", 200).worst == (pytest.approx(50), "cutest/b")
+    (table,) = win_tables(results(negative), "ours")
+    assert table.rows[0][table.head.index("worst at 200")] == "none has a ratio"
+
+
 def test_time_to_match_is_relative_to_the_peers_own_evaluations():
     ours = outcome("ours", [(1, 1.0), (30, 0.5), (60, 0.2), (90, 0.1)])
     peer = outcome("peer", [(1, 1.0), (100, 0.5), (120, 0.15), (400, 0.01)])

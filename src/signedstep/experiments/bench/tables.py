@@ -65,7 +65,8 @@ def _wins(found: Results, first: str, title: str) -> Grid:
         "Lower: share of problems whose median loss over the starts is lower, and how many are won, tied, lost (in "
         "brackets: lower by any amount, ties included); runs: share of runs; with 95% bootstrap intervals over "
         f"problems, a tie is half. Loss ratio: over the peer's at {', '.join(map(str, counts))}, geometric mean over "
-        f"problems, each counted between 1/20 and 20. Worst: the largest ratio of losses among problems lost at {at}. "
+        f"problems, each counted between 1/20 and 20. Worst: the largest ratio of losses among problems lost at {at}; "
+        "negative values have none. "
         f"To match: evaluations to reach the peer's loss at {at} relative to the peer's own, median. These three "
         "look at losses as they are, ties or not."
     )
@@ -92,7 +93,9 @@ def _hundredths(ratio: float) -> str:
 
 def _worst(found: Duel) -> str:
     ratio, problem = found.worst
-    return f"{ratio:.3g} {problem}" if problem else "none lost"
+    if problem:
+        return f"{ratio:.3g} {problem}"
+    return "none has a ratio" if 0.0 in found.medians.values() else "none lost"
 
 
 def _matched(found: Results, first: str, peer: str, at: int) -> str:

@@ -31,7 +31,9 @@ class Duel:
     runs: dict[str, list[float]]
     """By problem: the same for every pair of runs with one seed."""
     ratios: dict[str, float]
-    """By problem: the median loss of the first over that of the second, both plus `NOTHING` of the start's."""
+    """By problem: the median loss of the first over that of the second, both plus `NOTHING` of the start's.
+
+    NaN where one of them is negative."""
     below: int
     """Problems whose median is lower by any amount, also where both are next to nothing and the duel is a tie."""
 
@@ -69,9 +71,9 @@ class Duel:
 
     @property
     def worst(self) -> tuple[float, str]:
-        """The largest ratio among the problems lost, and the problem; 1 where none is lost."""
+        """The largest ratio among the problems lost, and the problem; 1 and none where no problem lost has a ratio."""
         lost = [(ratio, name) for name, ratio in self.ratios.items() if self.medians[name] == 0]
-        return max(lost, default=(1.0, ""))
+        return max((found for found in lost if not math.isnan(found[0])), default=(1.0, ""))
 
 
 def duel(found: Results, first: str, second: str, evals: int) -> Duel:
