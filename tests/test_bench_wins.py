@@ -7,6 +7,7 @@ import pytest
 from bench_outcomes import at, outcome
 from signedstep.experiments.bench.results import ADAM, results
 from signedstep.experiments.bench.runs import ABSENT, CRASHED
+from signedstep.experiments.bench.solved import solved
 from signedstep.experiments.bench.tables import checkpoints, endings, problem_table, win_tables
 from signedstep.experiments.bench.wins import bootstrap, duel, result, time_to_match
 
@@ -94,10 +95,15 @@ def test_bootstrap_intervals_hold_the_mean_and_draw_whole_groups():
     assert all(map(math.isnan, bootstrap([])))
 
 
-def test_adam_is_its_best_rate_on_each_problem():
-    found = results([at("adam-0.1", 0.5, 0.4, 0.3), at("adam-0.001", 0.9, 0.8, 0.2), at("ours", 0.1, 0.1, 0.1)])
-    assert set(found.solvers) == {"ours", ADAM}
-    assert found.runs(ADAM)[0].run.solver == "adam-0.001"
+def test_adam_is_its_best_rate_on_each_problem_after_so_many_evaluations():
+    rates = [at("adam-0.1", 0.5, 0.4, 0.3), at("adam-0.001", 0.9, 0.8, 0.2)]
+    found = results([*rates, at("ours", 0.1, 0.1, 0.1)])
+    assert found.solvers == ["ours", ADAM]
+    ratios = [duel(found, ADAM, "ours", evals).ratios["networks/a"] for evals in (50, 200, 1000)]
+    assert ratios == [pytest.approx(5), pytest.approx(4), pytest.approx(2)]
+    assert time_to_match(found, "ours", ADAM, 200) == {"networks/a": 50 / 200}, "that of 0.1, which is at 0.4"
+    assert problem_table(results(rates), ADAM).rows == [["networks/a", "0.5", "0.4", "0.2"]]
+    assert solved(found, [ADAM], 1e-3).evals.evals.tolist() == [[1000]], "that of 0.001"
 
 
 def test_tables_say_who_won_who_crashed_and_who_was_not_tried():

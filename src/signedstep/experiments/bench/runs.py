@@ -50,7 +50,7 @@ class Fall:
     seconds: Sequence[float]
     """Processor time it took."""
 
-    def at_evals(self, evals: int) -> float:
+    def at_evals(self, evals: float) -> float:
         """The lowest value among the first so many evaluations; infinite if there was no finite one."""
         place = bisect_right(self.evals, evals) - 1
         return self.f[place] if place >= 0 else float("inf")

@@ -188,13 +188,18 @@ def problem_table(found: Results, first: str) -> Grid:
 
 
 def _alone(found: Results, solver: str, counts: Sequence[int]) -> Grid:
-    rows = [
-        [problem, *(_number(median(list(losses(by_solver[solver], count).values()))) for count in counts)]
-        for problem, by_solver in found.outcomes.items()
-        if solver in by_solver
-    ]
+    columns = [_medians(found, solver, count) for count in counts]
+    rows = [[problem, *(_number(column[problem]) for column in columns)] for problem in columns[0]]
     head = ["problem", *(f"at {count}" for count in counts)]
     return Grid(f"Median loss of {label(solver)}, problem by problem", head, rows)
+
+
+def _medians(found: Results, solver: str, evals: int) -> dict[str, float]:
+    return {
+        problem: median(list(losses(by_solver[solver], evals).values()))
+        for problem, by_solver in found.after(evals).items()
+        if solver in by_solver
+    }
 
 
 def _number(value: float | None) -> str:

@@ -79,7 +79,7 @@ class Duel:
 def duel(found: Results, first: str, second: str, evals: int) -> Duel:
     """The duel of two solvers."""
     medians, runs, ratios, below = {}, {}, {}, 0
-    for problem, by_solver in found.outcomes.items():
+    for problem, by_solver in found.after(evals).items():
         if first not in by_solver or second not in by_solver:
             continue
         a, b = losses(by_solver[first], evals), losses(by_solver[second], evals)
@@ -113,7 +113,7 @@ def time_to_match(found: Results, first: str, second: str, evals: int) -> dict[s
     A median over the seeds; infinite where it never was as low within its budget.
     """
     shares = {}
-    for problem, by_solver in found.outcomes.items():
+    for problem, by_solver in found.after(evals).items():
         if first in by_solver and second in by_solver:
             ours, theirs = by_solver[first], by_solver[second]
             shares[problem] = median(
