@@ -2,10 +2,12 @@
 
 import re
 import sys
+from dataclasses import replace
 
 import pytest
 
 from signedstep.cli import main
+from signedstep.experiments.bench import execute
 from signedstep.experiments.bench.runs import ABSENT, BUDGET, BenchOutcome
 from signedstep.experiments.store import Store
 
@@ -58,26 +60,52 @@ def test_it_runs_prints_tables_and_does_nothing_the_second_time(tmp_path, capsys
     assert again.partition("auto against")[2] == said.partition("auto against")[2]
 
 
-def test_a_changed_budget_or_code_runs_again_and_one_missing_file_only_that(tmp_path, capsys, monkeypatch):
-    words = [*TINY, *SOLVERS, "--no-report", "--results", tmp_path]
-    assert status(*words, "--budget", "20") == 0
-    assert status(*words, "--budget", "25") == 0
-    assert (
-        "8 runs, 0 of them done before, 8 of another version, budget, network or code are done again."
-        in capsys.readouterr().out.partition("auto against")[2]
-    )
-    next(tmp_path.rglob("torch-lbfgs-seed1.json")).unlink()
-    assert status(*words, "--budget", "25") == 0
-    assert "8 runs, 7 of them done before." in capsys.readouterr().out
-    from signedstep.experiments.bench import execute
-
+def change_code_of(solver, monkeypatch):
+    """Make what has run before be of other code, as after an edit of the solver."""
     real = execute.fingerprint
-    monkeypatch.setattr(execute, "fingerprint", lambda family, name: real(family, name) + "x" * (name == "auto"))
-    assert status(*words, "--budget", "25") == 0
+    monkeypatch.setattr(execute, "fingerprint", lambda family, name: real(family, name) + "x" * (name == solver))
+
+
+def test_changed_code_runs_again_and_one_missing_file_only_that(tmp_path, capsys, monkeypatch):
+    words = [*TINY, *SOLVERS, "--no-report", "--results", tmp_path, "--budget", "25"]
+    assert status(*words) == 0
+    next(tmp_path.rglob("torch-lbfgs-seed1-*.json")).unlink()
+    assert status(*words) == 0
+    assert "8 runs, 7 of them done before." in capsys.readouterr().out
+    change_code_of("auto", monkeypatch)
+    assert status(*words) == 0
     assert (
         "8 runs, 6 of them done before, 2 of another version, budget, network or code are done again."
         in capsys.readouterr().out
     ), "our code has changed, the peers' has not"
+
+
+def test_runs_of_another_budget_memory_or_time_limit_stay(tmp_path, capsys):
+    words = [*TINY, "--solvers", "lbfgs", "torch-lbfgs", "--no-report", "--results", tmp_path]
+    limits = [["--budget", "20"], ["--budget", "25"], ["--budget", "20", "--memory", "3"]]
+    limits.append(["--budget", "20", "--time-limit", "9"])
+    for done in (0, 4):
+        for more in limits:
+            assert status(*words, *more) == 0
+            assert f"4 runs, {done} of them done before." in capsys.readouterr().out
+    assert len(Store(tmp_path / "runs", BenchOutcome).outcomes()) == 16
+
+
+def test_solvers_whose_names_look_alike_in_files_are_kept_apart(tmp_path, capsys):
+    words = [*TINY, "--solvers", "mix:flips=((0.3,1e-3),)", "mix:flips=[(0.3,1e-3),]", "lsr1/flip", "--budget", "9"]
+    for done in (0, 6):
+        assert status(*words, "--no-report", "--results", tmp_path) == 0
+        assert f"6 runs, {done} of them done before." in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_a_command_whose_files_another_one_replaces_has_its_own_outcomes(jobs, tmp_path, capsys, monkeypatch):
+    real = Store.put
+    other = {"code": "of another checkout"}
+    monkeypatch.setattr(Store, "put", lambda self, own: real(self, replace(own, run=replace(own.run, **other))))
+    words = [*TINY[:-1], jobs, "--solvers", "lbfgs", "torch-lbfgs", "--budget", "9", "--no-report"]
+    assert status(*words, "--results", tmp_path) == 0
+    assert "torch L-BFGS" in capsys.readouterr().out.partition("lbfgs against the others")[2]
 
 
 @pytest.mark.parametrize(
@@ -159,7 +187,7 @@ def test_what_is_not_installed_is_named_and_the_rest_is_run(tmp_path, capsys, mo
     assert "cutest is left out: it needs sif2jax; pip install 'signedstep[bench]' brings it." in capsys.readouterr().out
 
 
-def test_one_of_each_is_told_in_grammar(tmp_path, capsys):
+def test_one_of_each_is_told_in_grammar(tmp_path, capsys, monkeypatch):
     words = ["bench", "--family", "factorisation", "--only", "40x30", "--half", "all", "--solvers", "lbfgs"]
     words += ["--seeds", "1", "--jobs", "1", "--no-report", "--results", tmp_path]
     assert status(*words, "--budget", "1") == 0
@@ -167,9 +195,11 @@ def test_one_of_each_is_told_in_grammar(tmp_path, capsys):
     assert "1 run, 0 of them done before." in said
     assert " after 1 evaluation, " in said
     assert status(*words, "--budget", "2") == 0
+    assert "1 pair of problem and start: " in capsys.readouterr().out
+    change_code_of("lbfgs", monkeypatch)
+    assert status(*words, "--budget", "2") == 0
     said = capsys.readouterr().out
     assert "1 run, 0 of them done before, 1 of another version, budget, network or code is done again." in said
-    assert "1 pair of problem and start: " in said
 
 
 def test_one_solver_alone_has_its_losses_in_the_details_and_no_empty_table(tmp_path, capsys):

@@ -2,12 +2,13 @@
 
 import hashlib
 import json
+from contextlib import suppress
 
 import numpy as np
 import pytest
 import torch
 
-from signedstep.experiments.bench.meter import by_autograd
+from signedstep.experiments.bench.meter import BudgetSpent, Meter, Objective, by_autograd
 from signedstep.experiments.bench.problems import (
     FAMILIES,
     HALVES,
@@ -21,6 +22,7 @@ from signedstep.experiments.bench.problems import (
     unavailable,
 )
 from signedstep.experiments.bench.problems.layers import Layers
+from signedstep.experiments.bench.solvers import missing, solver
 from signedstep.experiments.problems import Place
 
 OFFLINE = {"heart", "breast_cancer", "digits", None}
@@ -175,6 +177,29 @@ def test_problems_of_cutest_have_true_gradients_and_unknowns_that_matter(problem
     if problem.family == "cutest-large":
         looks = [evaluated(start + size * v)[1] for size in (1e-3, 0.1, 1.0)]
         assert torch.stack(looks).ne(0).any(0).double().mean() > 0.5
+
+
+@pytest.mark.parametrize("name", ["optax-lbfgs", "optimistix-lbfgs", "torch-lbfgs"])
+def test_all_solvers_see_the_same_values_of_cutest_in_float32(name):
+    chosen = solver(name)
+    if package_missing("cutest") or missing(chosen):
+        pytest.skip("sif2jax or the solver is not installed")
+    objective = named("cutest/BOX3-n3").build(Place(), torch.float32, 0)
+    assert objective.hessp is not None
+    seen = []
+
+    def watched(x):
+        seen.append((x.clone(), objective.hessp(x, x), *objective.value_and_gradient(x)))
+        return seen[-1][-2:]
+
+    with suppress(Exception, BudgetSpent):
+        chosen.solve(Meter(Objective(watched, objective.start), 20), 10)
+    assert len(seen) == 20
+    for x, Hx, f, g in seen:
+        f_here, g_here = objective.value_and_gradient(x)
+        assert f == f_here
+        assert torch.equal(g, g_here)
+        assert torch.equal(Hx, objective.hessp(x, x))
 
 
 def test_cutest_has_the_sizes_it_says():

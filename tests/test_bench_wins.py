@@ -7,6 +7,7 @@ import pytest
 from bench_outcomes import at, outcome
 from signedstep.experiments.bench.results import ADAM, results
 from signedstep.experiments.bench.runs import ABSENT, CRASHED
+from signedstep.experiments.bench.solved import solved
 from signedstep.experiments.bench.tables import checkpoints, endings, problem_table, win_tables
 from signedstep.experiments.bench.wins import bootstrap, duel, result, time_to_match
 
@@ -62,6 +63,16 @@ def test_medians_over_seeds_decide_problems_and_pairs_decide_runs():
     assert duel(found, "peer", "ours", 200).worst == (1.0, "")
 
 
+@pytest.mark.parametrize("turned", [False, True])
+def test_the_worst_ratio_is_one_of_losses_that_are_not_negative(turned):
+    negative = [at("ours", -1.0, -1.0, problem="cutest/a"), at("peer", -1.0, -5.0, problem="cutest/a")]
+    positive = [at("ours", 0.5, 0.5, problem="cutest/b"), at("peer", 0.5, 0.01, problem="cutest/b")]
+    found = results([*positive, *negative] if turned else [*negative, *positive])
+    assert duel(found, "ours", "peer", 200).worst == (pytest.approx(50), "cutest/b")
+    (table,) = win_tables(results(negative), "ours")
+    assert table.rows[0][table.head.index("worst at 200")] == "none has a ratio"
+
+
 def test_time_to_match_is_relative_to_the_peers_own_evaluations():
     ours = outcome("ours", [(1, 1.0), (30, 0.5), (60, 0.2), (90, 0.1)])
     peer = outcome("peer", [(1, 1.0), (100, 0.5), (120, 0.15), (400, 0.01)])
@@ -84,10 +95,15 @@ def test_bootstrap_intervals_hold_the_mean_and_draw_whole_groups():
     assert all(map(math.isnan, bootstrap([])))
 
 
-def test_adam_is_its_best_rate_on_each_problem():
-    found = results([at("adam-0.1", 0.5, 0.4, 0.3), at("adam-0.001", 0.9, 0.8, 0.2), at("ours", 0.1, 0.1, 0.1)])
-    assert set(found.solvers) == {"ours", ADAM}
-    assert found.runs(ADAM)[0].run.solver == "adam-0.001"
+def test_adam_is_its_best_rate_on_each_problem_after_so_many_evaluations():
+    rates = [at("adam-0.1", 0.5, 0.4, 0.3), at("adam-0.001", 0.9, 0.8, 0.2)]
+    found = results([*rates, at("ours", 0.1, 0.1, 0.1)])
+    assert found.solvers == ["ours", ADAM]
+    ratios = [duel(found, ADAM, "ours", evals).ratios["networks/a"] for evals in (50, 200, 1000)]
+    assert ratios == [pytest.approx(5), pytest.approx(4), pytest.approx(2)]
+    assert time_to_match(found, "ours", ADAM, 200) == {"networks/a": 50 / 200}, "that of 0.1, which is at 0.4"
+    assert problem_table(results(rates), ADAM).rows == [["networks/a", "0.5", "0.4", "0.2"]]
+    assert solved(found, [ADAM], 1e-3).evals.evals.tolist() == [[1000]], "that of 0.001"
 
 
 def test_tables_say_who_won_who_crashed_and_who_was_not_tried():

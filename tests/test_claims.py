@@ -45,7 +45,7 @@ def test_a_duel_counts_pairs_medians_and_ties():
     ]
     found = duel(panels(outcomes), "gd", "lsr1", "iterations")
     assert (found.wins, found.losses, found.ties) == (2, 2, 1)
-    assert (found.sets_won, found.sets) == (0.5, 2)  # a tie of the medians counts half
+    assert (found.sets_won, found.sets_tied, found.sets) == (0.5, 1, 2)  # a tie of the medians counts half
     assert found.chance == pytest.approx(11 / 16)
 
 
@@ -174,6 +174,15 @@ def test_e_adams_best_rate_counts_too():
     assert claim.numbers["parts"]["adam-0.001"] == HELD
     assert claim.numbers["parts"]["adam-best"] == NOT
     assert claim.verdict == PARTLY
+
+
+@pytest.mark.parametrize(("tied", "verdict"), [(2, HELD), (1, NOT)])
+def test_e_a_tie_with_adam_keeps_up(tied, verdict):
+    outcomes = []
+    for place, data in enumerate(("heart", "splice", "a1a")):
+        outcomes += ending_at("lsr1-wolfe+-", HIGH, data=data)
+        outcomes += ending_at("adam-0.001", HIGH if place < tied else LOW, data=data)
+    assert judged(beats_others, outcomes).numbers["parts"] == {"adam-0.001": verdict}
 
 
 def test_e_what_holds_at_equal_iterations_only_held_partly():

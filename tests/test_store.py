@@ -5,6 +5,7 @@ import math
 import re
 import warnings
 from dataclasses import replace
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import signedstep
+from signedstep.experiments import fingerprint
+from signedstep.experiments.bench import execute
 from signedstep.experiments.runs import Budget, Network, Outcome, Run, Trace
 from signedstep.experiments.store import Store, StoreError
 
@@ -56,6 +59,47 @@ def test_the_outcome_of_another_version_does_not_count(store):
         assert store.get(RUN) is None
     with pytest.warns(UserWarning, match=r"left out"):
         assert store.outcomes() == []
+
+
+def change_version_of(package, monkeypatch):
+    """Make a package seem another version of itself."""
+    real = fingerprint.version
+    monkeypatch.setattr(fingerprint, "version", lambda name: "99" if name == package else real(name))
+
+
+@pytest.mark.parametrize(
+    ("family", "solver", "package"),
+    [
+        ("cutest", "auto", "jax"),
+        ("cutest", "scipy-bfgs", "equinox"),
+        ("networks", "optax-lbfgs", "jaxlib"),
+        ("networks", "optimistix-lbfgs", "lineax"),
+        ("networks", "torch-lbfgs", "scikit-learn"),
+    ],
+)
+def test_another_version_of_a_package_that_computes_the_numbers_is_another_run(family, solver, package, monkeypatch):
+    if not all(map(find_spec, ("sif2jax", "optax", "optimistix"))):
+        pytest.skip("the extra bench is not installed")
+    before = execute.fingerprint.__wrapped__(family, solver)
+    assert execute.fingerprint.__wrapped__(family, solver) == before
+    change_version_of(package, monkeypatch)
+    assert execute.fingerprint.__wrapped__(family, solver) != before
+
+
+@pytest.mark.parametrize("package", ["torch", "numpy", "scipy", "scikit-learn"])
+def test_so_it_is_for_training_runs(package, monkeypatch):
+    before = fingerprint.of_studies.__wrapped__()
+    change_version_of(package, monkeypatch)
+    assert fingerprint.of_studies.__wrapped__() != before
+
+
+@pytest.mark.parametrize("name", ["readers/libsvm.py", "readers/table.py", "identity.py", "sources.py", "child.py"])
+def test_so_it_is_for_code_that_reads_data_or_trains(name, monkeypatch):
+    studies, bench = fingerprint.of_studies.__wrapped__(), execute.fingerprint.__wrapped__("networks", "torch-lbfgs")
+    real, edited = Path.read_bytes, fingerprint.EXPERIMENTS / name
+    monkeypatch.setattr(Path, "read_bytes", lambda path: real(path) + b"# edited" * (path == edited))
+    assert fingerprint.of_studies.__wrapped__() != studies
+    assert (execute.fingerprint.__wrapped__("networks", "torch-lbfgs") != bench) is (name != "child.py")
 
 
 @pytest.mark.parametrize(

@@ -26,6 +26,7 @@ class Duel:
     ties: int
     sets_won: float
     """Panels where its median is lower; a tie counts half."""
+    sets_tied: int
     sets: int
 
     @property
@@ -64,16 +65,16 @@ Duels = dict[Measure, Duel]
 
 def duel(chosen: Sequence[Panel], first: str, second: str, measure: Measure) -> Duel:
     """The duel of two columns over these panels; who does not finish loses to who does."""
-    wins = losses = ties = sets = 0
-    won = 0.0
+    runs: list[int] = []
+    medians: list[int] = []
     for panel in chosen:
         pairs = paired(panel, first, second, measure)
-        results = [_result(a, b) for a, b in pairs]
-        if results:
-            wins, losses, ties = wins + results.count(1), losses + results.count(-1), ties + results.count(0)
+        if pairs:
+            runs += [_result(a, b) for a, b in pairs]
             a, b = zip(*pairs, strict=True)
-            won, sets = won + (1 + _result(median(a), median(b))) / 2, sets + 1
-    return Duel(wins, losses, ties, won, sets)
+            medians.append(_result(median(a), median(b)))
+    tied = medians.count(0)
+    return Duel(runs.count(1), runs.count(-1), runs.count(0), medians.count(1) + tied / 2, tied, len(medians))
 
 
 def duels(chosen: Sequence[Panel], first: str, second: str) -> Duels:

@@ -5,13 +5,10 @@ import platform
 from collections.abc import Sequence
 from pathlib import Path
 
-import numpy as np
-import scipy
-import torch
-
 import signedstep
 from signedstep.checks import check_choice
 from signedstep.experiments.child import train_in_child
+from signedstep.experiments.fingerprint import versions
 from signedstep.experiments.heartbeat import Hear
 from signedstep.experiments.problems import Place, Problem
 from signedstep.experiments.runs import Outcome, Run, Trace
@@ -73,9 +70,7 @@ def environment() -> dict[str, str]:
     return {
         "signedstep": signedstep.__version__,
         "python": platform.python_version(),
-        "torch": torch.__version__,
-        "numpy": np.__version__,
-        "scipy": scipy.__version__,
+        **versions(),
         "machine": f"{platform.system()} {platform.machine()}, {os.cpu_count()} cores",
     }
 

@@ -1,16 +1,21 @@
-"""Fingerprints of code that numbers depend on: where it changes, they are computed again."""
+"""Fingerprints of code and packages that numbers depend on: where they change, numbers are computed again."""
 
 import hashlib
 from collections.abc import Iterable
 from functools import cache
+from importlib.metadata import version
 from pathlib import Path
 
 import signedstep
 from signedstep import native
 
 PACKAGE = Path(signedstep.__file__).parent
-STUDIES = ("data", "execute", "models", "problems", "sets", "solvers", "training")
-"""The files of the experiments that decide what a training run computes."""
+EXPERIMENTS = Path(__file__).parent
+STUDIES = ("child", "execute", "models", "problems", "solvers", "training")
+"""The files of the experiments that decide what a training run computes, beside those of its data."""
+DATA = ("data", "identity", "sets", "sources")
+PACKAGES = ("torch", "numpy", "scipy", "scikit-learn")
+"""What computes the numbers of every run, or brings the data."""
 
 
 def library() -> list[Path]:
@@ -18,6 +23,16 @@ def library() -> list[Path]:
     others = ("experiments", "cli.py")
     python = [path for path in sorted(PACKAGE.rglob("*.py")) if path.relative_to(PACKAGE).parts[0] not in others]
     return [*python, *(sorted(PACKAGE.glob("native/*.[ch]")) if native.available() else [])]
+
+
+def data_files() -> list[Path]:
+    """The files that decide what is in a data set: how it is found, read, checked and scaled."""
+    return [*(EXPERIMENTS / f"{name}.py" for name in DATA), *sorted(EXPERIMENTS.glob("readers/*.py"))]
+
+
+def versions(distributions: Iterable[str] = PACKAGES) -> dict[str, str]:
+    """The versions of what is installed."""
+    return {name: version(name) for name in distributions}
 
 
 def digest(paths: Iterable[Path], *also: object) -> str:
@@ -31,4 +46,4 @@ def digest(paths: Iterable[Path], *also: object) -> str:
 @cache
 def of_studies() -> str:
     """That of every training run."""
-    return digest([*library(), *(Path(__file__).with_name(f"{name}.py") for name in STUDIES)])
+    return digest([*library(), *data_files(), *(EXPERIMENTS / f"{name}.py" for name in STUDIES)], versions())

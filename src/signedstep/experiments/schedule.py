@@ -32,12 +32,18 @@ Work = Callable[..., Kept]
 """Carries out one run, `work(run, place, watch)`; a function of a module, so that other processes can call it."""
 
 
-def complete(runs: Sequence[Named], store: Store, backend: Backend, place: Place, listener: Listener) -> None:
-    """Carry out runs and write each outcome as it arrives: an interruption loses no more than the runs in flight."""
+def complete(runs: Sequence[Named], store: Store, backend: Backend, place: Place, listener: Listener) -> list[Any]:
+    """Carry out runs and write each outcome as it arrives: an interruption loses no more than the runs in flight.
+
+    The outcomes come back as well: by now another command may have written its own into the same files.
+    """
+    found = []
     with closing(backend(runs, place, listener)) as outcomes:
         for outcome in outcomes:
             store.put(outcome)
             listener.done(outcome)
+            found.append(outcome)
+    return found
 
 
 def here(jobs: int | None = None, work: Work = execute_at) -> Backend:

@@ -46,11 +46,5 @@ def outcomes_of(
         console.print(f"{len(expected)} to run, about {total} of computing on one core.", highlight=False)
         longest_first = sorted(expected, key=lambda run: -expected[run])
         with Display({run.name: seconds for run, seconds in expected.items()}, console, tell) as display:
-            complete(longest_first, store, backend, place, display)
-    return [there.get(run) or _stored(store, run) for run in runs]
-
-
-def _stored(store: Store[K], run: Any) -> K:
-    outcome = store.get(run)
-    assert outcome is not None, f"{run.name} has just been written"
-    return outcome
+            there |= {outcome.run: outcome for outcome in complete(longest_first, store, backend, place, display)}
+    return [there[run] for run in runs]

@@ -55,8 +55,8 @@ def beats_or_leads(found: Duel) -> str:
 
 
 def keeps_up(found: Duel) -> str:
-    """Held: its median is at least as low on half of the data sets."""
-    return HELD if 2 * found.sets_won >= found.sets else NOT
+    """Held: its median is at most that of the other on half of the data sets, ties among them."""
+    return HELD if 2 * found.sets_won + found.sets_tied >= found.sets else NOT
 
 
 def share(found: Duels) -> str:

@@ -4,7 +4,7 @@ import inspect
 import math
 import warnings
 from functools import cache
-from importlib.metadata import packages_distributions, version
+from importlib.metadata import packages_distributions
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -16,7 +16,7 @@ from signedstep.experiments.bench.meter import BudgetSpent, Meter, Objective, Ti
 from signedstep.experiments.bench.runs import ABSENT, BUDGET, CRASHED, STOPPED, TIME, BenchOutcome, BenchRun, Fall
 from signedstep.experiments.bench.solvers import BenchSolver, Ended, base, missing, solver
 from signedstep.experiments.execute import environment
-from signedstep.experiments.fingerprint import digest, library
+from signedstep.experiments.fingerprint import digest, library, versions
 from signedstep.experiments.heartbeat import Hear
 from signedstep.experiments.problems import Place
 from signedstep.experiments.training import TIME_LIMIT, one_thread
@@ -45,10 +45,10 @@ def execute_bench(run: BenchRun, place: Place, watch: Hear | None = None) -> Ben
         kind, ended = _minimised(chosen, counted, run.memory)
         times = round(counted.seconds, 6), round(counted.inside, 6)
     fall = counted.fall
-    versions = environment() | (_version(chosen.package) if chosen.package else {})
+    made_with = environment() | _versions(problem.family, chosen)
     if watch is not None:
         watch(run.name, counted.evals, fall.f[-1] if fall.f else math.inf)
-    return BenchOutcome(run, fall, ended.text, kind, counted.n, counted.evals, ended.iterations, *times, versions)
+    return BenchOutcome(run, fall, ended.text, kind, counted.n, counted.evals, ended.iterations, *times, made_with)
 
 
 def _bowl(start: Tensor) -> Objective:
@@ -80,22 +80,27 @@ def _refusal(chosen: BenchSolver, n: int) -> str | None:
     return None
 
 
+def _versions(family: str, chosen: BenchSolver) -> dict[str, str]:
+    """Those of the packages behind a solver and a family of problems, as far as they are installed."""
+    packages = [package for package in (chosen.package, problems.FAMILIES[family].package) if package]
+    packages += [below for package in packages for below in jax_setup.BELOW.get(package, ())]
+    return versions(_distribution(package) for package in packages if find_spec(package))
+
+
 @cache
-def _version(package: str) -> dict[str, str]:
-    """Name and version of what brings a package; looking through all that is installed takes a while."""
-    (distribution, *_) = packages_distributions()[package]
-    return {distribution: version(distribution)}
+def _distribution(package: str) -> str:
+    """The name of what brings a package; looking through all that is installed takes a while."""
+    return packages_distributions()[package][0]
 
 
 @cache
 def fingerprint(family: str, solver_name: str) -> str:
     """A hash of what the numbers of a run depend on: code of problem, meter and solver, and versions of packages."""
     chosen = solver(solver_name)
-    packages = (chosen.package, problems.FAMILIES[family].package)
-    versions = [_version(package) for package in packages if package and find_spec(package)]
     written = inspect.getfile(getattr(chosen.solve, "func", chosen.solve))
     files = [Path(str(file)) for file in (__file__, meter.__file__, base.__file__, jax_setup.__file__, written)]
-    return digest([*files, *problems.sources(family), *(library() if chosen.ours else [])], versions, environment())
+    files += [*problems.sources(family), *(library() if chosen.ours else [])]
+    return digest(files, _versions(family, chosen), environment())
 
 
 def expected_seconds(run: BenchRun) -> float:

@@ -5,6 +5,13 @@ import os
 from functools import cache
 from typing import Any
 
+BELOW = {
+    "optax": ("jax", "jaxlib"),
+    "optimistix": ("jax", "jaxlib", "equinox", "lineax"),
+    "sif2jax": ("jax", "jaxlib", "equinox"),
+}
+"""The packages that compute the numbers of those that are built on JAX."""
+
 
 @cache
 def loaded_jax() -> Any:

@@ -2,6 +2,7 @@
 
 import csv
 import io
+import math
 from collections import Counter
 from collections.abc import Sequence
 from datetime import UTC, datetime
@@ -120,7 +121,7 @@ def _losses(found: Results) -> str:
     writer.writerow([*head, "iterations", "seconds", "seconds inside", "kind", "ended"])
     for problem, by_solver in found.outcomes.items():
         for runs in by_solver.values():
-            at = [losses(runs, count) for count in [*counts, 10**9]]
+            at = [losses(runs, count) for count in [*counts, math.inf]]
             for seed, run in runs.items():
                 values = (*(column[seed] for column in at), run.evals, run.iterations, run.seconds, run.inside)
                 writer.writerow([problem, run.run.solver, seed, run.unknowns, *values, run.kind, run.ended])

@@ -1,5 +1,6 @@
-"""Outcomes of the benchmark in order: by problem, solver and seed, with Adam's rates merged into its best."""
+"""Outcomes of the benchmark in order: by problem, solver and seed; after so many evaluations Adam has its best rate."""
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -7,7 +8,7 @@ from signedstep.experiments.bench.runs import ABSENT, BenchOutcome
 from signedstep.experiments.stats import median
 
 ADAM = "adam-best"
-"""The column of Adam with the rate that is best on the problem: the lowest median loss at the end of the budget."""
+"""The column of Adam with the rate that is best on the problem: the lowest median loss after so many evaluations."""
 
 BySeed = dict[int, BenchOutcome]
 
@@ -22,12 +23,16 @@ class Results:
     """What every solver made of every problem."""
 
     outcomes: dict[str, dict[str, BySeed]]
-    """By problem, then by solver; runs that were not tried are not in it."""
+    """By problem, then by solver, each rate of Adam being one; runs that were not tried are not in it."""
+
+    def after(self, evals: float = math.inf) -> dict[str, dict[str, BySeed]]:
+        """By problem, then by column: Adam has the rate that is best after so many evaluations, or at the end."""
+        return {problem: _with_best_adam(by_solver, evals) for problem, by_solver in self.outcomes.items()}
 
     @property
     def solvers(self) -> list[str]:
-        """All solvers that were tried anywhere."""
-        return list(dict.fromkeys(solver for found in self.outcomes.values() for solver in found))
+        """The columns of all solvers that were tried anywhere."""
+        return list(dict.fromkeys(solver for found in self.after().values() for solver in found))
 
     @property
     def families(self) -> list[str]:
@@ -55,10 +60,10 @@ def results(outcomes: Sequence[BenchOutcome]) -> Results:
         by_solver = found.setdefault(outcome.run.problem, {})
         if outcome.kind != ABSENT:
             by_solver.setdefault(outcome.run.solver, {})[outcome.run.seed] = outcome
-    return Results({problem: _with_best_adam(by_solver) for problem, by_solver in found.items()})
+    return Results(found)
 
 
-def losses(runs: BySeed, evals: int) -> dict[int, float]:
+def losses(runs: BySeed, evals: float) -> dict[int, float]:
     """The lowest value of each seed after so many evaluations."""
     return {seed: outcome.trace.at_evals(evals) for seed, outcome in runs.items()}
 
@@ -68,11 +73,10 @@ def start(by_solver: dict[str, BySeed]) -> float:
     return median([outcome.trace.f[0] for outcome in next(iter(by_solver.values())).values() if outcome.trace.f])
 
 
-def _with_best_adam(by_solver: dict[str, BySeed]) -> dict[str, BySeed]:
+def _with_best_adam(by_solver: dict[str, BySeed], evals: float) -> dict[str, BySeed]:
     rates = {name: runs for name, runs in by_solver.items() if column(name) == ADAM}
     others = {name: runs for name, runs in by_solver.items() if name not in rates}
     if not rates:
         return others
-    last = {name: median([outcome.trace.at_evals(outcome.run.evals) for outcome in runs.values()])
-            for name, runs in rates.items()}  # fmt: skip
-    return {**others, ADAM: rates[min(last, key=lambda name: last[name])]}
+    best = min(rates, key=lambda name: median(list(losses(rates[name], evals).values())))
+    return {**others, ADAM: rates[best]}

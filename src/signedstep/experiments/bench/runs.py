@@ -1,5 +1,6 @@
 """What a run of the benchmark is and what came out of it, each one small JSON record."""
 
+import hashlib
 import re
 from bisect import bisect_right
 from collections.abc import Mapping, Sequence
@@ -26,9 +27,16 @@ class BenchRun:
 
     @property
     def name(self) -> str:
-        """A readable name, and the path of its file below the store."""
-        solver = re.sub(r"[^\w.+=,-]", "-", self.solver)
-        return f"{self.problem}/{solver}-seed{self.seed}" + ("" if self.dtype == "float64" else f"-{self.dtype}")
+        """A readable name, and the path of its file below the store; runs that differ in more than code have two."""
+        limits = f"{self.evals}evals-{self.seconds:g}s-m{self.memory}"
+        precision = "" if self.dtype == "float64" else f"-{self.dtype}"
+        return f"{self.problem}/{_file_name(self.solver)}-seed{self.seed}-{limits}{precision}"
+
+
+def _file_name(solver: str) -> str:
+    """The name of a solver without what files cannot have; then with a hash: options that differ may look alike."""
+    plain = re.sub(r"[^\w.+=,-]", "-", solver)
+    return plain if plain == solver else f"{plain}-{hashlib.sha256(solver.encode()).hexdigest()[:6]}"
 
 
 @dataclass(frozen=True)
@@ -42,7 +50,7 @@ class Fall:
     seconds: Sequence[float]
     """Processor time it took."""
 
-    def at_evals(self, evals: int) -> float:
+    def at_evals(self, evals: float) -> float:
         """The lowest value among the first so many evaluations; infinite if there was no finite one."""
         place = bisect_right(self.evals, evals) - 1
         return self.f[place] if place >= 0 else float("inf")

@@ -35,7 +35,7 @@ class Solved:
 def solved(found: Results, solvers: Sequence[str], tau: float) -> Solved:
     """What it took each solver to solve each problem, every seed of it being one."""
     evals, seconds = [], []
-    for by_solver in found.outcomes.values():
+    for by_solver in found.after().values():
         runs = [by_solver.get(solver, {}) for solver in solvers]
         for seed in sorted(set().union(*runs)):
             row = _row([outcomes.get(seed) for outcomes in runs], tau)

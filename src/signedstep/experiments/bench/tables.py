@@ -65,7 +65,8 @@ def _wins(found: Results, first: str, title: str) -> Grid:
         "Lower: share of problems whose median loss over the starts is lower, and how many are won, tied, lost (in "
         "brackets: lower by any amount, ties included); runs: share of runs; with 95% bootstrap intervals over "
         f"problems, a tie is half. Loss ratio: over the peer's at {', '.join(map(str, counts))}, geometric mean over "
-        f"problems, each counted between 1/20 and 20. Worst: the largest ratio of losses among problems lost at {at}. "
+        f"problems, each counted between 1/20 and 20. Worst: the largest ratio of losses among problems lost at {at}; "
+        "negative values have none. "
         f"To match: evaluations to reach the peer's loss at {at} relative to the peer's own, median. These three "
         "look at losses as they are, ties or not."
     )
@@ -92,7 +93,9 @@ def _hundredths(ratio: float) -> str:
 
 def _worst(found: Duel) -> str:
     ratio, problem = found.worst
-    return f"{ratio:.3g} {problem}" if problem else "none lost"
+    if problem:
+        return f"{ratio:.3g} {problem}"
+    return "none has a ratio" if 0.0 in found.medians.values() else "none lost"
 
 
 def _matched(found: Results, first: str, peer: str, at: int) -> str:
@@ -185,13 +188,18 @@ def problem_table(found: Results, first: str) -> Grid:
 
 
 def _alone(found: Results, solver: str, counts: Sequence[int]) -> Grid:
-    rows = [
-        [problem, *(_number(median(list(losses(by_solver[solver], count).values()))) for count in counts)]
-        for problem, by_solver in found.outcomes.items()
-        if solver in by_solver
-    ]
+    columns = [_medians(found, solver, count) for count in counts]
+    rows = [[problem, *(_number(column[problem]) for column in columns)] for problem in columns[0]]
     head = ["problem", *(f"at {count}" for count in counts)]
     return Grid(f"Median loss of {label(solver)}, problem by problem", head, rows)
+
+
+def _medians(found: Results, solver: str, evals: int) -> dict[str, float]:
+    return {
+        problem: median(list(losses(by_solver[solver], evals).values()))
+        for problem, by_solver in found.after(evals).items()
+        if solver in by_solver
+    }
 
 
 def _number(value: float | None) -> str:

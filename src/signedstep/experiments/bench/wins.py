@@ -31,7 +31,9 @@ class Duel:
     runs: dict[str, list[float]]
     """By problem: the same for every pair of runs with one seed."""
     ratios: dict[str, float]
-    """By problem: the median loss of the first over that of the second, both plus `NOTHING` of the start's."""
+    """By problem: the median loss of the first over that of the second, both plus `NOTHING` of the start's.
+
+    NaN where one of them is negative."""
     below: int
     """Problems whose median is lower by any amount, also where both are next to nothing and the duel is a tie."""
 
@@ -69,15 +71,15 @@ class Duel:
 
     @property
     def worst(self) -> tuple[float, str]:
-        """The largest ratio among the problems lost, and the problem; 1 where none is lost."""
+        """The largest ratio among the problems lost, and the problem; 1 and none where no problem lost has a ratio."""
         lost = [(ratio, name) for name, ratio in self.ratios.items() if self.medians[name] == 0]
-        return max(lost, default=(1.0, ""))
+        return max((found for found in lost if not math.isnan(found[0])), default=(1.0, ""))
 
 
 def duel(found: Results, first: str, second: str, evals: int) -> Duel:
     """The duel of two solvers."""
     medians, runs, ratios, below = {}, {}, {}, 0
-    for problem, by_solver in found.outcomes.items():
+    for problem, by_solver in found.after(evals).items():
         if first not in by_solver or second not in by_solver:
             continue
         a, b = losses(by_solver[first], evals), losses(by_solver[second], evals)
@@ -111,7 +113,7 @@ def time_to_match(found: Results, first: str, second: str, evals: int) -> dict[s
     A median over the seeds; infinite where it never was as low within its budget.
     """
     shares = {}
-    for problem, by_solver in found.outcomes.items():
+    for problem, by_solver in found.after(evals).items():
         if first in by_solver and second in by_solver:
             ours, theirs = by_solver[first], by_solver[second]
             shares[problem] = median(

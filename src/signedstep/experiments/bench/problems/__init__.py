@@ -18,6 +18,7 @@ from signedstep.experiments.bench.problems import (
 )
 from signedstep.experiments.bench.problems.base import BenchProblem, Family
 from signedstep.experiments.bench.problems.layers import Layers
+from signedstep.experiments.fingerprint import data_files
 from signedstep.experiments.models import network_loss
 from signedstep.experiments.problems import Place
 
@@ -35,8 +36,6 @@ __all__ = [
     "sources",
     "unavailable",
 ]
-
-EXPERIMENTS = Path(__file__).parents[2]
 
 FAMILIES = {
     family.name: family
@@ -111,8 +110,7 @@ def named(name: str) -> BenchProblem:
 def sources(family: str) -> list[Path]:
     """The files that decide what the problems of a family are."""
     module = Path(inspect.getfile(FAMILIES[family].problems))
-    shared = [Path(inspect.getfile(thing)) for thing in (BenchProblem, Layers, network_loss)]
-    shared += [EXPERIMENTS / "data.py", EXPERIMENTS / "sets.py"]
+    shared = [*data_files(), *(Path(inspect.getfile(thing)) for thing in (BenchProblem, Layers, network_loss))]
     beside = {"classical": classical_functions, "cutest": cutest_table}
     return [*shared, module, *(Path(str(beside[stem].__file__)) for stem in beside if stem == module.stem)]
 

@@ -50,14 +50,19 @@ def _problem(family: str, row: Row) -> BenchProblem:
 
 
 def _built(row: Row, place: Place, dtype: torch.dtype, seed: int) -> Objective:
+    """The problem in float64, rounded to `dtype` at both ends; solvers of JAX in float32 call it with float64 off."""
+    jax = loaded_jax()
     value_and_gradient, hessp, start = _compiled(row)
 
     def evaluated(x: Tensor) -> tuple[float, Tensor]:
-        f, g = value_and_gradient(x.numpy().astype(np.float64))
+        with jax.enable_x64(True):
+            f, g = value_and_gradient(x.numpy().astype(np.float64))
         return torch.tensor(float(f), dtype=dtype).item(), torch.tensor(np.asarray(g), dtype=dtype)
 
     def product(x: Tensor, v: Tensor) -> Tensor:
-        return torch.tensor(np.asarray(hessp(x.numpy().astype(np.float64), v.numpy().astype(np.float64))), dtype=dtype)
+        with jax.enable_x64(True):
+            Hv = hessp(x.numpy().astype(np.float64), v.numpy().astype(np.float64))
+        return torch.tensor(np.asarray(Hv), dtype=dtype)
 
     return Objective(evaluated, torch.tensor(start, dtype=dtype), product)
 
