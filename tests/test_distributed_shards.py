@@ -145,6 +145,76 @@ def test_fsdp_trains_a_transformer_as_one_process_does():
     assert sum(part for _, part, _ in runs) == n
 
 
+class Raises(torch.autograd.Function):
+    """Nothing, but raises in its forward or backward pass if told so."""
+
+    @staticmethod
+    def forward(ctx, x: Tensor, where: str | None) -> Tensor:  # type: ignore[override]
+        ctx.where = where
+        if where == "forward":
+            raise ArithmeticError(where)
+        return x.clone()
+
+    @staticmethod
+    def backward(ctx, g: Tensor) -> tuple[Tensor, None]:  # type: ignore[override]
+        if ctx.where == "backward":
+            raise ArithmeticError(ctx.where)
+        return g, None
+
+
+class Troubled(nn.Sequential):
+    """A network that raises in the middle of a pass if `where` says so."""
+
+    where: str | None = None
+
+    def forward(self, x: Tensor) -> Tensor:
+        first, bend, second = self
+        return second(bend(Raises.apply(first(x), self.where)))
+
+
+UNFINISHED = ["forward", "between", "backward", "nothing", "validation"]
+
+
+def unfinished_passes(rank: int, size: int, sharded: bool) -> list[list[float]]:
+    """Losses of runs in which some passes do not end with backward(); a root of FSDP2 keeps what it gathers."""
+    from torch.distributed.fsdp import fully_shard
+
+    X, y = batch(size=12)
+    data, found = (X[rank::size], y[rank::size]), []
+    for fault in UNFINISHED:
+        net = Troubled(*model())
+        net = fully_shard(net) if sharded else net
+        optimizer, calls = signedstep.LSR1(net.parameters(), max_iter=1, max_eval=99, reuse=True), [0]
+
+        def closure(net=net, fault=fault, calls=calls) -> Tensor | float:
+            calls[0] += 1
+            net.where = fault if calls[0] in (3, 4, 7) else None
+            loss = fit(net, data)()
+            if net.where == "between":
+                raise ArithmeticError(net.where)
+            if net.where == "nothing":
+                return torch.nan
+            loss.backward()
+            return loss
+
+        found.append([])
+        for _ in range(5):
+            found[-1].append(float(optimizer.step(closure)))
+            if fault == "validation":
+                with torch.no_grad():
+                    net(X)
+        assert calls[0] >= 7
+    return found
+
+
+def test_passes_of_fsdp_that_do_not_end_leave_nothing_to_the_next():
+    """FSDP2 keeps whole parameters, and gradients of some layers, for a backward pass that does not come."""
+    expected = unfinished_passes(0, 1, False)
+    for found in on_ranks(2, unfinished_passes, 2, True):
+        for fault, losses, alone in zip(UNFINISHED, found, expected, strict=True):
+            assert losses == pytest.approx(alone, rel=1e-9), fault
+
+
 def hybrid_and_plain(rank: int) -> tuple[list[float], list[float], float, list[str]]:
     """FSDP2 over a mesh of two by two ranks, DTensors without FSDP, and what is refused."""
     from torch.distributed.device_mesh import init_device_mesh

@@ -12,6 +12,7 @@ from torch.distributed.tensor.placement_types import Placement
 from signedstep.distributed.link import Link
 from signedstep.distributed.sharded import Sharded
 from signedstep.distributed.shared import Shared
+from signedstep.distributed.wrappers import Wrappers
 from signedstep.flat import real
 from signedstep.space import Space
 
@@ -25,6 +26,7 @@ class Placed(Shared):
     def __init__(self, params: Iterable[Tensor], link: Link, counts: bool):
         super().__init__(params, link)
         self.counts = counts
+        self._wrappers = Wrappers(self.params)
 
     def space(self) -> Space:
         return Sharded(self.link, self.n, self.counts)
@@ -32,6 +34,10 @@ class Placed(Shared):
     def _contents(self) -> int:
         """Shards differ from rank to rank."""
         return 0
+
+    def write(self, x: Tensor) -> None:
+        self._wrappers.begin()
+        super().write(x)
 
     def grads(self) -> list[Tensor]:
         """The gradients, placed as their parameters are: autograd may leave partial sums."""
