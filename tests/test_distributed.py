@@ -146,6 +146,32 @@ def test_buckets_change_nothing():
         assert one == several
 
 
+def within_autocast(rank: int, shard: bool, outside: bool) -> list[float]:
+    """Losses of steps within autocast, or with a closure that is."""
+    net, (X, y) = model(dtype=torch.float32), batch(dtype=torch.float32)
+    optimizer = signedstep.LSR1(net.parameters(), max_iter=5, parallel=Parallel(shard=shard))
+
+    def closure():
+        with torch.autocast("cpu", torch.bfloat16):
+            return (net(X).float() - y).square().mean()
+
+    with torch.autocast("cpu", torch.bfloat16, enabled=outside):
+        return [optimizer.step(closure).item() for _ in range(2)]
+
+
+def every_autocast(rank: int) -> list[list[float]]:
+    return [within_autocast(rank, shard, outside) for shard in (False, True) for outside in (False, True)]
+
+
+def test_steps_within_autocast():
+    """Casts of weights that autocast keeps are those of the last point."""
+    for whole, whole_within, sharded, sharded_within in on_ranks(2, every_autocast):
+        assert whole_within == whole
+        assert sharded_within == sharded
+        assert whole[1] < whole[0]
+        assert sharded[1] < sharded[0]
+
+
 class FakeLink:
     """Ranks in one process: the sum of their buffers is the test's."""
 

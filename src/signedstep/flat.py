@@ -68,9 +68,8 @@ class Flat:
 
     def write(self, x: Tensor) -> None:
         """Set the parameters to a flat vector."""
-        if self.params:
-            _copy(self._current(), self._parts(x))
-            torch.clear_autocast_cache()  # which may hold casts of what they were, if `step` is within autocast
+        self._fill(x)
+        torch.clear_autocast_cache()  # which may hold casts of what they were, if `step` is within autocast
 
     def holds(self, x: Tensor) -> bool:
         """Whether the parameters are this flat vector, rounded to their own precision."""
@@ -118,6 +117,11 @@ class Flat:
         if not self._uniform:
             tensors = [t.to(self.device, self.dtype) for t in tensors]
         return torch.cat((tensors[0].reshape(-1),)) if len(tensors) == 1 else _flatten(tensors)  # which would not copy
+
+    def _fill(self, x: Tensor) -> None:
+        """Copy a flat vector into the memory of the parameters."""
+        if self.params:
+            _copy(self._current(), self._parts(x))
 
     def _look(self, reals: list[Tensor]) -> None:
         """Take the memory of the parameters as it is now."""

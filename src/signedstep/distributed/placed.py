@@ -35,10 +35,6 @@ class Placed(Shared):
         """Shards differ from rank to rank."""
         return 0
 
-    def write(self, x: Tensor) -> None:
-        self._wrappers.begin()
-        super().write(x)
-
     def grads(self) -> list[Tensor]:
         """The gradients, placed as their parameters are: autograd may leave partial sums."""
         for p in self.params:
@@ -64,6 +60,10 @@ class Placed(Shared):
         p = self.params[part]
         lead = shape[: len(shape) - len(real_shape(p))]
         return self._like(torch.empty(*lead, real(p).numel(), dtype=dtype, device=self.device), p)
+
+    def _fill(self, x: Tensor) -> None:
+        self._wrappers.begin()
+        super()._fill(x)
 
     def _like(self, part: Tensor, p: Tensor) -> DTensor:
         """A part of flat vectors [..., k] as a DTensor with the shards of a parameter."""

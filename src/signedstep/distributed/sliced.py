@@ -48,16 +48,6 @@ class Sliced(Shared):
     def read(self) -> Tensor:
         return self._slice([real(p) for p in self.params])
 
-    def write(self, x: Tensor) -> None:
-        targets = [real(p) for p in self.params]
-        mine, rows = self._buffers()
-        for begin, end in self._buckets():
-            mine[: len(x[begin:end])] = x[begin:end]
-            self.link.collect(rows, mine)
-            for rank, row in enumerate(rows):
-                for target, part in self._parts_of(targets, row, rank, begin, end):
-                    target.copy_(part)
-
     def holds(self, x: Tensor) -> bool:
         """Each rank looks at its slice; rounding to the parameters' precision is not a change."""
         parts = self._overlaps([real(p) for p in self.params], self.start, self.stop)
@@ -104,6 +94,16 @@ class Sliced(Shared):
         if part is not None:
             return super().room(shape, dtype, part)
         return self.saved(torch.empty(*shape[:-1], self.stop - self.start, dtype=dtype, device=self.device))
+
+    def _fill(self, x: Tensor) -> None:
+        targets = [real(p) for p in self.params]
+        mine, rows = self._buffers()
+        for begin, end in self._buckets():
+            mine[: len(x[begin:end])] = x[begin:end]
+            self.link.collect(rows, mine)
+            for rank, row in enumerate(rows):
+                for target, part in self._parts_of(targets, row, rank, begin, end):
+                    target.copy_(part)
 
     def _buckets(self) -> Iterator[tuple[int, int]]:
         """Where buckets begin and end within a slice; at least one, which may be empty."""
