@@ -95,6 +95,29 @@ def test_a_checkpoint_without_an_optimizer(tmp_path):
         load(optimizer, tmp_path / "c")
 
 
+def exchanged(rank: int) -> dict[tuple[str, str], str | bool]:
+    """Whether a state dict in memory of one kind goes on in another, or what is said instead."""
+    found = {}
+    for kind in KINDS:
+        trained = prepared(kind, {})
+        steps(*trained, 2)
+        for other in (*KINDS, "alone"):
+            try:
+                net, optimizer = prepared(other, {})
+                optimizer.load_state_dict(trained[1].state_dict())
+                found[kind, other] = steps(net, optimizer, 2)[-1] > 0
+            except ValueError as error:
+                found[kind, other] = str(error)
+    return found
+
+
+def test_a_state_dict_in_other_pieces_is_refused():
+    taken = {("whole", "sliced"), ("whole", "alone"), *((kind, kind) for kind in KINDS)}
+    for found in on_ranks(2, exchanged):
+        for pair, said in found.items():
+            assert said is True if pair in taken else "other pieces" in str(said), pair
+
+
 class Transformer(nn.Module):
     """A small language model: two blocks of attention, trained to continue a text of eight letters."""
 

@@ -51,6 +51,10 @@ class Flat:
         """A flat vector, or rows of them, as a state dict keeps it."""
         return t
 
+    def takes(self, saved: Any) -> bool:
+        """Whether a vector of a state dict is of a kind that `loaded` knows."""
+        return not any(is_sharded(part) for part in (saved if isinstance(saved, list) else [saved]))
+
     def loaded(self, saved: Any) -> Tensor:
         """The inverse; a vector may also have been saved as a list of parts, one for each parameter."""
         if isinstance(saved, Tensor):

@@ -13,7 +13,7 @@ from signedstep.distributed.link import Link
 from signedstep.distributed.sharded import Sharded
 from signedstep.distributed.shared import Shared
 from signedstep.distributed.wrappers import Wrappers
-from signedstep.flat import real
+from signedstep.flat import is_sharded, local, real
 from signedstep.space import Space
 
 
@@ -47,11 +47,14 @@ class Placed(Shared):
         parts = t.split(self._sizes, dim=-1)
         return [self._like(part, p) for part, p in zip(parts, self.params, strict=True)]
 
+    def takes(self, saved: Any) -> bool:
+        """Shards like those of the parameters."""
+        return isinstance(saved, list) and all(
+            is_sharded(part) and local(part).shape[part.ndim - p.ndim :] == p.shape
+            for part, p in zip(saved, map(real, self.params), strict=True)
+        )
+
     def loaded(self, saved: Any) -> Tensor:
-        if isinstance(saved, Tensor):
-            raise ValueError(
-                "this state is of vectors in one piece; DTensor parameters need one that was saved by them"
-            )
         return super().loaded([part.to_local() for part in saved])
 
     def room(self, shape: tuple[int, ...], dtype: torch.dtype, part: int | None) -> Tensor:

@@ -15,7 +15,7 @@ from signedstep.distributed.link import Link
 from signedstep.distributed.reports import Report, Reports
 from signedstep.distributed.sharded import Sharded
 from signedstep.distributed.shared import Shared
-from signedstep.flat import is_sharded, real
+from signedstep.flat import is_sharded, local, real
 from signedstep.space import Space
 
 _BUCKETS = 32
@@ -84,6 +84,9 @@ class Sliced(Shared):
         shape = (*t.shape[:-1], self.n)
         stride = (self.n, 1) if t.ndim == 2 else (1,)
         return DTensor.from_local(t, mesh, [Shard(t.ndim - 1)], run_check=False, shape=torch.Size(shape), stride=stride)
+
+    def takes(self, saved: Any) -> bool:
+        return local(saved).shape[-1] == self.stop - self.start if is_sharded(saved) else super().takes(saved)
 
     def loaded(self, saved: Any) -> Tensor:
         if is_sharded(saved):

@@ -26,10 +26,19 @@ def check_loadable(state_dict: Mapping[str, Any], flat: Flat, method: str, owner
         mine, given = shapes(flat.layout), shapes(saved["layout"])
         if mine != given:
             raise ValueError(f"this state dict is for parameters of shapes {given}, the optimizer's are {mine}")
+        mapped(lambda vector: _check_taken(vector, flat), saved.get("engine"))
     mine = full_name(method)
     for part in parts:
         if full_name(part["method"]) != mine:
             raise ValueError(f"this state dict is of the method {part['method']!r}, the optimizer's is {mine!r}")
+
+
+def _check_taken(vector: Any, flat: Flat) -> None:
+    if not flat.takes(vector):
+        raise ValueError(
+            "this state dict has vectors that are cut into other pieces than those of this optimizer: let "
+            "torch.distributed.checkpoint save it, and signedstep.distributed.load load that"
+        )
 
 
 def mapped(change: Callable[[Any], Any], state: Any) -> Any:
