@@ -279,6 +279,30 @@ def test_ranks_that_differ_are_told_before_they_part(how, words):
     assert isinstance(first[0], float) == later
 
 
+def _mended(rank: int, shard: bool) -> tuple[str, list[float]]:
+    """What is said of a step before which rank 1 has another option, and the losses once it is set back."""
+    params = parameters()
+    optimizer = signedstep.LSR1(params, max_iter=3, history_size=5, parallel=Parallel(shard=shard))
+    options, closure = optimizer.param_groups[0], lambda: regression(joined(params), slice(None))
+    losses = [optimizer.step(closure).item()]
+    options["history_size"] = 5 + rank
+    with pytest.raises(ValueError, match="do not agree") as caught:
+        optimizer.step(closure)
+    options["history_size"] = 5
+    return str(caught.value), losses + [optimizer.step(closure).item() for _ in range(2)]
+
+
+@every_sharding
+def test_ranks_that_were_told_go_on_once_they_agree(shard):
+    """As if nothing had been: the rank that differed has kept its curvature model."""
+    params = parameters()
+    optimizer = signedstep.LSR1(params, max_iter=3, history_size=5)
+    alone = [optimizer.step(lambda: regression(joined(params), slice(None))).item() for _ in range(3)]
+    for said, losses in on_ranks(2, _mended, shard):
+        assert "rank 1 has history_size = 6" in said
+        assert losses == pytest.approx(alone, rel=1e-9)
+
+
 def _fails_to_speak(rank):
     class SilentError(Exception):
         def __str__(self):

@@ -147,10 +147,11 @@ class SecondOrder(Resumable):
 
     def _step(self, closure: Callable[[], Any]) -> Any:
         rate = group_options.rate(*self.param_groups)
-        flat = self._layout()
+        flat = self.flat()
         if self._parallel:
             options = {name: value for name, value in self._options.items() if name in self._known}
             flat.check_alike([*group_options.spelled(options, rate), self._parallel.spelled])
+        self._adopt(flat)
         start = flat.read()
         self._status, before = Status.RUNNING, self._n_evals
 
@@ -223,13 +224,11 @@ class SecondOrder(Resumable):
             return self._parallel.objective(flat, closure, maximize, count)
         return ClosureObjective(flat, closure, maximize, count)
 
-    def _layout(self) -> Flat:
-        """The parameters as they are now; other parameters or another method make the curvature model start again."""
-        flat = self.flat()
+    def _adopt(self, flat: Flat) -> None:
+        """Take the parameters as they are now; others, or another method, make the curvature model start again."""
         if self._outdated(flat):
             self._drop()
         self._flat = flat
-        return flat
 
     def _begin(self, objective: ClosureObjective, start: torch.Tensor, rate: float) -> tuple[Engine, bool]:
         """The engine, ready at `start`; True if an earlier evaluation there is used again."""
