@@ -253,6 +253,10 @@ def _differs(rank, how):
             optimizer.param_groups[0]["lr"] = 0.25
         if rank == 1 and how == "freeze":
             q.requires_grad_(False)
+        if rank == 1 and how == "loaded":
+            optimizer.load_state_dict(optimizer.state_dict())
+        if rank == 1 and how == "forgotten":
+            optimizer = signedstep.LSR1(labelled, parallel=Parallel(), **settings)
     return said
 
 
@@ -269,10 +273,12 @@ def _differs(rank, how):
         ("between", "parameters are not the same on all ranks"),
         ("scheduler", "rank 0 has lr = 1.0; rank 1 has lr = 0.25"),
         ("freeze", "rank 0 has Summed parameters"),
+        ("loaded", "rank 1 has a loaded curvature model after 3 iterations"),
+        ("forgotten", "rank 1 has no curvature model"),
     ],
 )
 def test_ranks_that_differ_are_told_before_they_part(how, words):
-    later = how in ("between", "scheduler", "freeze")
+    later = how in ("between", "scheduler", "freeze", "loaded", "forgotten")
     first, second = on_ranks(2, _differs, how)
     assert first == second, "all ranks say the same"
     assert words in first[1 if later else 0]

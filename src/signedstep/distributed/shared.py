@@ -48,7 +48,7 @@ class Shared(Flat):
 
         One exchange of two numbers, whatever ranks have: where they differ, no other collective would fit.
         """
-        said = [*options, f"{type(self).__name__} parameters {self.layout}"]
+        said = [f"{type(self).__name__} parameters {self.layout}", *options]
         mine = torch.tensor([fingerprint(said), self._contents()], dtype=torch.int64, device=self.link.device)
         everyone = mine.new_empty(self.link.size, 2)
         self.link.collect(everyone, mine)

@@ -150,7 +150,7 @@ class SecondOrder(Resumable):
         flat = self.flat()
         if self._parallel:
             options = {name: value for name, value in self._options.items() if name in self._known}
-            flat.check_alike([*group_options.spelled(options, rate), self._parallel.spelled])
+            flat.check_alike([*group_options.spelled(options, rate), self._parallel.spelled, self._past(flat)])
         self._adopt(flat)
         start = flat.read()
         self._status, before = Status.RUNNING, self._n_evals
