@@ -240,11 +240,14 @@ def test_samples_are_all_used():
 
 
 THREADS_LEFT = """
-import os, sys, torch, torch.distributed as dist, signedstep
-from signedstep.distributed import Parallel
+import os, sys, torch, torch.distributed as dist, torch.distributed.checkpoint as dcp, signedstep
+from signedstep.distributed import Parallel, load
 dist.init_process_group("gloo", init_method=f"file://{sys.argv[1]}", rank=0, world_size=1)
 x = torch.zeros(5, requires_grad=True)
 optimizer = signedstep.LSR1([x], parallel=Parallel(shard=True))
+optimizer.step(lambda: (x - 1).square().sum())
+dcp.save({"optimizer": optimizer.state_dict()}, checkpoint_id=sys.argv[2])
+load(optimizer, sys.argv[2])
 optimizer.step(lambda: (x - 1).square().sum())
 dist.destroy_process_group()
 names = [open(f"/proc/self/task/{task}/comm").read().strip() for task in os.listdir("/proc/self/task")]
@@ -262,7 +265,7 @@ def test_an_optimizer_does_not_keep_a_destroyed_process_group(tmp_path):
 
     A step without it is refused.
     """
-    command = [sys.executable, "-c", THREADS_LEFT, str(tmp_path / "meeting")]
+    command = [sys.executable, "-c", THREADS_LEFT, str(tmp_path / "meeting"), str(tmp_path / "checkpoint")]
     ran = subprocess.run(command, capture_output=True, text=True, check=False)
     refused = "the process group that this optimizer was made for has been destroyed"
     assert (ran.stdout.splitlines(), ran.returncode) == (["0", refused], 0), ran.stderr
