@@ -248,6 +248,13 @@ def hybrid_and_plain(rank: int) -> tuple[list[float], list[float], float, list[s
     X, y = batch(size=12)
     hybrid = [optimizer.step(fit(net, (X[rank::4], y[rank::4]))).item() for _ in range(4)]
 
+    apart = model()
+    with torch.no_grad():
+        next(apart.parameters()).add_(rank // 2)  # the copies differ, the shards of a copy fit
+    apart = fully_sharded(apart, 2, 2)
+    with pytest.raises(ValueError, match="not the same on all ranks"):
+        signedstep.LSR1(apart.parameters()).step(fit(apart))
+
     mesh = init_device_mesh("cpu", (4,))
     params = [distribute_tensor(p.detach(), mesh, [Shard(0)]).requires_grad_() for p in parameters()]
     optimizer = signedstep.LSR1(params, max_iter=20, max_eval=999, tolerance_change=0)

@@ -98,9 +98,7 @@ class Parallel:
                 "multiply the loss in the closure by ranks * count / total instead"
             )
         everyone, shards = sharding(params)
-        link = self._link(self._group or everyone)
-        counts = dist.get_global_rank(link.group, 0) in dist.get_process_group_ranks(shards)
-        return Placed(params, link, counts)
+        return Placed(params, self._link(self._group or everyone), shards)
 
     def _link(self, group: Any) -> Link:
         """One link for each group, which remembers that it broke."""

@@ -20,20 +20,22 @@ from signedstep.space import Space
 class Placed(Shared):
     """Flat vectors of local shards; whoever made the shards has reduced their gradients, and gathers parameters.
 
-    Of several copies of the shards one `counts`, so that all ranks decide by the same sums.
+    Of several copies of the shards one `counts`, so that all ranks decide by the same sums; `shards` is the process
+    group of the ranks that have one copy together.
     """
 
-    def __init__(self, params: Iterable[Tensor], link: Link, counts: bool):
+    def __init__(self, params: Iterable[Tensor], link: Link, shards: Any):
         super().__init__(params, link)
-        self.counts = counts
+        self.counts = dist.get_global_rank(link.group, 0) in dist.get_process_group_ranks(shards)
+        self.piece = dist.get_rank(shards)
+        self._copies = link.size > dist.get_world_size(shards)
         self._wrappers = Wrappers(self.params)
 
     def space(self) -> Space:
         return Sharded(self.link, self.n, self.counts)
 
     def _contents(self) -> int:
-        """Shards differ from rank to rank."""
-        return 0
+        return super()._contents() if self._copies else 0  # nothing to compare with
 
     def grads(self) -> list[Tensor]:
         """The gradients, placed as their parameters are: autograd may leave partial sums."""
