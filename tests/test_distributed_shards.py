@@ -95,6 +95,32 @@ def test_a_checkpoint_without_an_optimizer(tmp_path):
         load(optimizer, tmp_path / "c")
 
 
+RATES = [0.0, torch.tensor(0.7)]
+
+
+def without_pairs(rank: int, folder: str, rates: list) -> list[tuple[list[float], list[float]]]:
+    """Losses of optimizers that have not moved, so that they know no pairs, or have a tensor as their rate."""
+    found = []
+    for kind in KINDS:
+        for i, lr in enumerate(rates):
+            for before in (0, 1):
+                net, optimizer = prepared(kind, {"method": "lsr1", "lr": lr})
+                steps(net, optimizer, before)
+                path = Path(folder) / f"{kind}-{i}-{before}"
+                dcp.save({"model": net.state_dict(), "optimizer": optimizer.state_dict()}, checkpoint_id=path)
+                other, again = prepared(kind, {"method": "lsr1", "lr": lr})
+                other.load_state_dict(net.state_dict())
+                load(again, path)
+                found.append((steps(net, optimizer, 2), steps(other, again, 2)))
+    return found
+
+
+def test_checkpoints_without_pairs_go_on(tmp_path):
+    for found in on_ranks(2, without_pairs, str(tmp_path), RATES[:1]):
+        for losses, resumed in found:
+            assert resumed == losses
+
+
 def exchanged(rank: int) -> dict[tuple[str, str], str | bool]:
     """Whether a state dict in memory of one kind goes on in another, or what is said instead."""
     found = {}

@@ -60,7 +60,8 @@ class Flat:
         if isinstance(saved, Tensor):
             return saved
         lead = saved[0].ndim - real(self.params[0]).ndim
-        return torch.cat([part.reshape(*part.shape[:lead], -1) for part in saved], dim=-1)
+        parts = zip(saved, self._sizes, strict=True)
+        return torch.cat([part.reshape(*part.shape[:lead], size) for part, size in parts], dim=-1)  # even of no pairs
 
     def room(self, shape: tuple[int, ...], dtype: torch.dtype, part: int | None) -> Tensor:
         """Room to load what was saved in this shape: vectors, or the part of them that belongs to a parameter."""
