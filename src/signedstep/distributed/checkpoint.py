@@ -44,8 +44,10 @@ def _room(flat: Flat, path: Sequence[str | int], saved: Any) -> Any:
     """Something to load a value into."""
     if not hasattr(saved, "size"):  # not a tensor
         return None
-    part = path[-1] if isinstance(path[-1], int) else None
-    return flat.room(tuple(saved.size), saved.properties.dtype or torch.float32, part)
+    shape, dtype = tuple(saved.size), saved.properties.dtype or torch.float32
+    if "engine" not in path:  # a learning rate
+        return torch.empty(shape, dtype=dtype)
+    return flat.room(shape, dtype, path[-1] if isinstance(path[-1], int) else None)
 
 
 def _nested(values: dict[tuple, Any]) -> Any:
