@@ -123,29 +123,42 @@ def test_an_interrupt_of_one_rank_comes_through_and_ends_the_others():
     assert Ranks(2, interrupted, timeout=SHORT).join() == ["LostRankError", "KeyboardInterrupt"]
 
 
-def no_room(rank: int) -> str:
-    """The optimizer itself runs out of memory on one rank, while it makes a trial point."""
-    params = parameters()
+def fails_outside(rank: int, name: str, error: BaseException) -> list[str]:
+    """What two steps raise if something happens to the optimizer itself on rank 1, in a method of `Space`."""
+    params, said = parameters(), []
     optimizer = signedstep.LSR1(params, parallel=Parallel(shard=True))
     if rank == 1:
-        calls, moved = [0], Space.moved
+        calls, method = [0], getattr(Space, name)
 
-        def fails(self, x, p, t):
+        def fails(self, *args):
             calls[0] += 1
             if calls[0] == 4:
-                raise MemoryError("no room for a trial point")
-            return moved(self, x, p, t)
+                raise error
+            return method(self, *args)
 
-        Space.moved = fails
-    with pytest.raises(LostRankError) as caught:
-        optimizer.step(lambda: regression(joined(params), slice(None)))
-    return str(caught.value)
+        setattr(Space, name, fails)
+    for _ in range(2):
+        with pytest.raises((LostRankError, KeyboardInterrupt)) as caught:
+            optimizer.step(lambda: regression(joined(params), slice(None)))
+        said.append(f"{caught.typename}: {caught.value}")
+    return said
 
 
-def test_a_rank_that_fails_outside_its_closure_does_not_go_on_with_other_trials():
-    said = Ranks(2, no_room, timeout=SHORT).join()
-    assert "lost another rank" in said[0]
-    assert "MemoryError: no room" in said[1]
+@pytest.mark.parametrize(
+    ("name", "error"),
+    [
+        ("moved", MemoryError("no room for a trial point")),
+        ("moved", KeyboardInterrupt()),
+        ("combine", MemoryError("no room for a direction")),
+    ],
+)
+def test_a_rank_that_fails_outside_its_closure_takes_no_further_part(name, error):
+    """It would go on with other trials than the others, or with other sums than those that they wait for."""
+    first, second = Ranks(2, fails_outside, name, error, timeout=SHORT).join()
+    assert all("LostRankError: lost another rank" in said for said in first)
+    expected = "KeyboardInterrupt" if isinstance(error, KeyboardInterrupt) else "LostRankError: this rank failed"
+    assert second[0].startswith(expected)
+    assert f"LostRankError: this rank failed outside its closure: {type(error).__name__}: {error}" in second[1]
 
 
 def killed(rank: int, folder: str, shard: bool, how: int, after: int) -> tuple[float, list[float], str]:

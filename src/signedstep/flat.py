@@ -1,6 +1,7 @@
 """Parameters as one flat vector: several tensors of any shape, layout, precision and device go in and come out."""
 
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from itertools import pairwise
 from typing import Any
 
@@ -42,6 +43,10 @@ class Flat:
 
     def check_alike(self, options: Sequence[str]) -> None:
         """Complain where ranks that share the parameters have not the same, or other options; one alone cannot."""
+
+    def together(self) -> AbstractContextManager[None]:
+        """What ranks that share the parameters must do all or none; one alone may fail."""
+        return nullcontext()
 
     def space(self) -> Space:
         """The space that the flat vectors are in."""

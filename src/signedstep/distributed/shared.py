@@ -1,6 +1,7 @@
 """Parameters that ranks share: flat vectors that are filled, and gradients that are summed, on all of them together."""
 
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import AbstractContextManager
 from hashlib import sha256
 from itertools import zip_longest
 
@@ -29,6 +30,9 @@ class Shared(Flat):
 
     def holds(self, x: Tensor) -> bool:
         return self.link.all(super().holds(x))
+
+    def together(self) -> AbstractContextManager[None]:
+        return self.link.together()
 
     def space(self) -> Space:
         return Copied(self.link)

@@ -157,7 +157,8 @@ class SecondOrder(Resumable):
 
         objective = self._objective(flat, closure)
         try:
-            engine, reused = self._begin(objective, start, rate)
+            with flat.together():
+                engine, reused = self._begin(objective, start, rate)
         except BaseException:
             with suppress(Lost):  # parameters that are gathered from ranks cannot be without them
                 flat.write(start)
@@ -165,13 +166,13 @@ class SecondOrder(Resumable):
             raise
         del start  # a vector of n numbers that nobody needs any more
         try:
-            self._status = self._iterate(engine, rate, reused, before)
+            with flat.together():
+                self._status = self._iterate(engine, rate, reused, before)
+                objective.leave_at(engine.at)
         except BaseException:
             with suppress(Lost):
                 objective.leave_at(engine.at)
             raise
-        else:
-            objective.leave_at(engine.at)
         finally:
             self._note()
             objective.release()
