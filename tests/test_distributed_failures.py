@@ -322,6 +322,36 @@ def test_ranks_that_were_told_go_on_once_they_agree(shard):
         assert losses == pytest.approx(alone, rel=1e-9)
 
 
+def _refuses(rank: int) -> list[str]:
+    """What is said of steps that rank 1 alone must refuse, and of one that all must; then they go on."""
+    params, said = parameters(), []
+    optimizer = signedstep.LSR1([{"params": [p]} for p in params], max_iter=3, parallel=Parallel())
+    first, second = optimizer.param_groups
+    closure = lambda: regression(joined(params), slice(None))  # noqa: E731
+    before = optimizer.step(closure)
+    for group, name, value in [(second, "lr", 0.5), (first, "lr", torch.nan), (first, "method", "newtonian")]:
+        kept, group[name] = group[name], value if rank == 1 else group[name]
+        with pytest.raises(ValueError, match="do not agree") as caught:
+            optimizer.step(closure)
+        said.append(str(caught.value))
+        group[name] = kept
+    with pytest.raises(ValueError, match="do not agree") as caught:
+        optimizer.step(closure if rank == 0 else None)
+    said.append(str(caught.value))
+    with pytest.raises(TypeError, match="needs a closure"):
+        optimizer.step(None)
+    assert optimizer.step(closure) < before
+    return said
+
+
+def test_a_step_that_one_rank_must_refuse_is_refused_by_all():
+    reasons = ["lr must be the same in each", "finite", "newtonian", "needs a closure"]
+    first, second = on_ranks(2, _refuses)
+    assert first == second, "all ranks say the same"
+    for said, reason in zip(first, reasons, strict=True):
+        assert reason in said.partition("rank 1 has")[2]
+
+
 def _fails_to_speak(rank):
     class SilentError(Exception):
         def __str__(self):
