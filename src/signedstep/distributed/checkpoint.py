@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from typing import Any
 
 import torch
-import torch.distributed as dist
 
+from signedstep.distributed.shared import Shared
 from signedstep.flat import Flat
 
 
@@ -29,7 +29,10 @@ def load(optimizer: Any, folder: str | os.PathLike, key: str = "optimizer") -> N
     room = {name: _room(flat, path, metadata.state_dict_metadata[name]) for name, path in paths.items()}
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="torch.distributed is disabled")  # one process may load too
-        load_into(room, storage_reader=reader, no_dist=not dist.is_initialized())
+        if isinstance(flat, Shared):
+            load_into(room, storage_reader=reader, process_group=flat.link.group)
+        else:
+            load_into(room, storage_reader=reader, no_dist=True)
     state = _nested({path: room[name] for name, path in paths.items()})
     state["state"] = {int(i): saved for i, saved in state.get("state", {}).items()}
     optimizer.load_state_dict(state)

@@ -7,6 +7,7 @@ from typing import Any
 import torch
 from torch.optim.optimizer import Optimizer
 
+from signedstep.distributed.link import lost_as_error
 from signedstep.distributed.parallel import Parallel
 from signedstep.engine import Engine
 from signedstep.flat import Flat
@@ -30,7 +31,8 @@ class Resumable(Optimizer):
 
     def state_dict(self) -> dict[str, Any]:
         """A snapshot: later steps do not change it. Load it, and training goes on bit for bit."""
-        self._save()
+        with lost_as_error():  # sums that were not needed before
+            self._save()
         snapshot = super().state_dict()
         self._note()  # the snapshot keeps what was saved to itself
         return snapshot
