@@ -3,18 +3,20 @@
 import subprocess
 import sys
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
 import torch.distributed as dist
+import torch.distributed.checkpoint as dcp
 from torch import nn
 
 import signedstep
 from parallel import SAMPLES, every_method, slow_to_diverge, trained, uneven
 from ranks import on_ranks
-from signedstep.distributed import Parallel
+from signedstep.distributed import LostRankError, Parallel, load
 from signedstep.distributed.reports import Report, Slots
 from signedstep.distributed.shared import _checksum
 from training import batch, bowl, fit, model
@@ -146,6 +148,32 @@ def test_buckets_change_nothing():
         assert one == several
 
 
+def within_autocast(rank: int, shard: bool, outside: bool) -> list[float]:
+    """Losses of steps within autocast, or with a closure that is."""
+    net, (X, y) = model(dtype=torch.float32), batch(dtype=torch.float32)
+    optimizer = signedstep.LSR1(net.parameters(), max_iter=5, parallel=Parallel(shard=shard))
+
+    def closure():
+        with torch.autocast("cpu", torch.bfloat16):
+            return (net(X).float() - y).square().mean()
+
+    with torch.autocast("cpu", torch.bfloat16, enabled=outside):
+        return [optimizer.step(closure).item() for _ in range(2)]
+
+
+def every_autocast(rank: int) -> list[list[float]]:
+    return [within_autocast(rank, shard, outside) for shard in (False, True) for outside in (False, True)]
+
+
+def test_steps_within_autocast():
+    """Casts of weights that autocast keeps are those of the last point."""
+    for whole, whole_within, sharded, sharded_within in on_ranks(2, every_autocast):
+        assert whole_within == whole
+        assert sharded_within == sharded
+        assert whole[1] < whole[0]
+        assert sharded[1] < sharded[0]
+
+
 class FakeLink:
     """Ranks in one process: the sum of their buffers is the test's."""
 
@@ -168,6 +196,45 @@ def test_reports_travel_exactly(dtype, losses):
     np.testing.assert_array_equal(reports.failed, [0, 1, 0])
 
 
+def some_of_the_ranks(rank: int, folder: str) -> list[list[float]] | None:
+    """Losses of a group without rank 0, whose closures return plain numbers, and those after its checkpoints."""
+    group = dist.new_group([1, 2])
+    if rank == 0:
+        return None
+    found = []
+    for shard in (False, True):
+        net, parallel = model(), Parallel(group, shard=shard)
+        optimizer, again = (signedstep.LSR1(net.parameters(), max_iter=3, parallel=parallel) for _ in range(2))
+
+        def closure(net=net) -> float:
+            net.zero_grad()
+            loss = fit(net)()
+            loss.backward()
+            return loss.item()
+
+        found.append([optimizer.step(closure)])
+        assert isinstance(found[-1][0], float), "what the closure returns"
+        path = Path(folder) / str(shard)
+        dcp.save({"optimizer": optimizer.state_dict()}, checkpoint_id=path, process_group=group)
+        load(again, path)
+        found[-1].append(again.step(closure))
+        optimizer.flat().link.leave("another rank is lost")  # type: ignore[attr-defined]
+        again._engine.space._squares.clear()  # type: ignore[union-attr]
+        if shard:
+            with pytest.raises(LostRankError, match="another rank is lost"):
+                again.state_dict()
+    return found
+
+
+def test_a_group_of_some_of_the_ranks(tmp_path):
+    net = model()
+    optimizer = signedstep.LSR1(net.parameters(), max_iter=3)
+    expected = [optimizer.step(fit(net)).item() for _ in range(2)]
+    for found in on_ranks(3, some_of_the_ranks, str(tmp_path))[1:]:
+        for losses in found:
+            assert losses == pytest.approx(expected, rel=1e-9)
+
+
 def refusals(rank: int) -> list[str]:
     """What users are told."""
     net = model()
@@ -183,6 +250,7 @@ def refusals(rank: int) -> list[str]:
         lambda: Parallel(loss="median"),
         lambda: signedstep.LSR1(alike, parallel=Parallel(count=0)).step(lambda: bowl(*alike)),
         lambda: signedstep.LSR1(alike, parallel=Parallel(count=-1)).step(lambda: bowl(*alike)),
+        lambda: signedstep.LSR1(alike, parallel=Parallel(count=np.inf)).step(lambda: bowl(*alike)),
         lambda: signedstep.LSR1(alike, parallel=Parallel()).__getstate__(),
     ):
         with pytest.raises((ValueError, TypeError)) as caught:
@@ -195,7 +263,7 @@ def refusals(rank: int) -> list[str]:
 
 def test_refusals_give_reasons():
     reasons = ["n x n matrix", "n x n matrix", "same on all ranks", "contiguous", "ranks * count / total", "'median'"]
-    reasons += ["all counts are 0", "not negative", "state_dict()"]
+    reasons += ["all counts are 0", "not negative", "at most 2**53", "state_dict()"]
     for said in on_ranks(2, refusals):
         for text, reason in zip(said, reasons, strict=True):
             assert reason in text
@@ -214,11 +282,14 @@ def test_samples_are_all_used():
 
 
 THREADS_LEFT = """
-import os, sys, torch, torch.distributed as dist, signedstep
-from signedstep.distributed import Parallel
+import os, sys, torch, torch.distributed as dist, torch.distributed.checkpoint as dcp, signedstep
+from signedstep.distributed import Parallel, load
 dist.init_process_group("gloo", init_method=f"file://{sys.argv[1]}", rank=0, world_size=1)
 x = torch.zeros(5, requires_grad=True)
 optimizer = signedstep.LSR1([x], parallel=Parallel(shard=True))
+optimizer.step(lambda: (x - 1).square().sum())
+dcp.save({"optimizer": optimizer.state_dict()}, checkpoint_id=sys.argv[2])
+load(optimizer, sys.argv[2])
 optimizer.step(lambda: (x - 1).square().sum())
 dist.destroy_process_group()
 names = [open(f"/proc/self/task/{task}/comm").read().strip() for task in os.listdir("/proc/self/task")]
@@ -236,7 +307,7 @@ def test_an_optimizer_does_not_keep_a_destroyed_process_group(tmp_path):
 
     A step without it is refused.
     """
-    command = [sys.executable, "-c", THREADS_LEFT, str(tmp_path / "meeting")]
+    command = [sys.executable, "-c", THREADS_LEFT, str(tmp_path / "meeting"), str(tmp_path / "checkpoint")]
     ran = subprocess.run(command, capture_output=True, text=True, check=False)
     refused = "the process group that this optimizer was made for has been destroyed"
     assert (ran.stdout.splitlines(), ran.returncode) == (["0", refused], 0), ran.stderr

@@ -123,29 +123,42 @@ def test_an_interrupt_of_one_rank_comes_through_and_ends_the_others():
     assert Ranks(2, interrupted, timeout=SHORT).join() == ["LostRankError", "KeyboardInterrupt"]
 
 
-def no_room(rank: int) -> str:
-    """The optimizer itself runs out of memory on one rank, while it makes a trial point."""
-    params = parameters()
+def fails_outside(rank: int, name: str, error: BaseException) -> list[str]:
+    """What two steps raise if something happens to the optimizer itself on rank 1, in a method of `Space`."""
+    params, said = parameters(), []
     optimizer = signedstep.LSR1(params, parallel=Parallel(shard=True))
     if rank == 1:
-        calls, moved = [0], Space.moved
+        calls, method = [0], getattr(Space, name)
 
-        def fails(self, x, p, t):
+        def fails(self, *args):
             calls[0] += 1
             if calls[0] == 4:
-                raise MemoryError("no room for a trial point")
-            return moved(self, x, p, t)
+                raise error
+            return method(self, *args)
 
-        Space.moved = fails
-    with pytest.raises(LostRankError) as caught:
-        optimizer.step(lambda: regression(joined(params), slice(None)))
-    return str(caught.value)
+        setattr(Space, name, fails)
+    for _ in range(2):
+        with pytest.raises((LostRankError, KeyboardInterrupt)) as caught:
+            optimizer.step(lambda: regression(joined(params), slice(None)))
+        said.append(f"{caught.typename}: {caught.value}")
+    return said
 
 
-def test_a_rank_that_fails_outside_its_closure_does_not_go_on_with_other_trials():
-    said = Ranks(2, no_room, timeout=SHORT).join()
-    assert "lost another rank" in said[0]
-    assert "MemoryError: no room" in said[1]
+@pytest.mark.parametrize(
+    ("name", "error"),
+    [
+        ("moved", MemoryError("no room for a trial point")),
+        ("moved", KeyboardInterrupt()),
+        ("combine", MemoryError("no room for a direction")),
+    ],
+)
+def test_a_rank_that_fails_outside_its_closure_takes_no_further_part(name, error):
+    """It would go on with other trials than the others, or with other sums than those that they wait for."""
+    first, second = Ranks(2, fails_outside, name, error, timeout=SHORT).join()
+    assert all("LostRankError: lost another rank" in said for said in first)
+    expected = "KeyboardInterrupt" if isinstance(error, KeyboardInterrupt) else "LostRankError: this rank failed"
+    assert second[0].startswith(expected)
+    assert f"LostRankError: this rank failed outside its closure: {type(error).__name__}: {error}" in second[1]
 
 
 def killed(rank: int, folder: str, shard: bool, how: int, after: int) -> tuple[float, list[float], str]:
@@ -253,6 +266,10 @@ def _differs(rank, how):
             optimizer.param_groups[0]["lr"] = 0.25
         if rank == 1 and how == "freeze":
             q.requires_grad_(False)
+        if rank == 1 and how == "loaded":
+            optimizer.load_state_dict(optimizer.state_dict())
+        if rank == 1 and how == "forgotten":
+            optimizer = signedstep.LSR1(labelled, parallel=Parallel(), **settings)
     return said
 
 
@@ -269,14 +286,70 @@ def _differs(rank, how):
         ("between", "parameters are not the same on all ranks"),
         ("scheduler", "rank 0 has lr = 1.0; rank 1 has lr = 0.25"),
         ("freeze", "rank 0 has Summed parameters"),
+        ("loaded", "rank 1 has a loaded curvature model after 3 iterations"),
+        ("forgotten", "rank 1 has no curvature model"),
     ],
 )
 def test_ranks_that_differ_are_told_before_they_part(how, words):
-    later = how in ("between", "scheduler", "freeze")
+    later = how in ("between", "scheduler", "freeze", "loaded", "forgotten")
     first, second = on_ranks(2, _differs, how)
     assert first == second, "all ranks say the same"
     assert words in first[1 if later else 0]
     assert isinstance(first[0], float) == later
+
+
+def _mended(rank: int, shard: bool) -> tuple[str, list[float]]:
+    """What is said of a step before which rank 1 has another option, and the losses once it is set back."""
+    params = parameters()
+    optimizer = signedstep.LSR1(params, max_iter=3, history_size=5, parallel=Parallel(shard=shard))
+    options, closure = optimizer.param_groups[0], lambda: regression(joined(params), slice(None))
+    losses = [optimizer.step(closure).item()]
+    options["history_size"] = 5 + rank
+    with pytest.raises(ValueError, match="do not agree") as caught:
+        optimizer.step(closure)
+    options["history_size"] = 5
+    return str(caught.value), losses + [optimizer.step(closure).item() for _ in range(2)]
+
+
+@every_sharding
+def test_ranks_that_were_told_go_on_once_they_agree(shard):
+    """As if nothing had been: the rank that differed has kept its curvature model."""
+    params = parameters()
+    optimizer = signedstep.LSR1(params, max_iter=3, history_size=5)
+    alone = [optimizer.step(lambda: regression(joined(params), slice(None))).item() for _ in range(3)]
+    for said, losses in on_ranks(2, _mended, shard):
+        assert "rank 1 has history_size = 6" in said
+        assert losses == pytest.approx(alone, rel=1e-9)
+
+
+def _refuses(rank: int) -> list[str]:
+    """What is said of steps that rank 1 alone must refuse, and of one that all must; then they go on."""
+    params, said = parameters(), []
+    optimizer = signedstep.LSR1([{"params": [p]} for p in params], max_iter=3, parallel=Parallel())
+    first, second = optimizer.param_groups
+    closure = lambda: regression(joined(params), slice(None))  # noqa: E731
+    before = optimizer.step(closure)
+    for group, name, value in [(second, "lr", 0.5), (first, "lr", torch.nan), (first, "method", "newtonian")]:
+        kept, group[name] = group[name], value if rank == 1 else group[name]
+        with pytest.raises(ValueError, match="do not agree") as caught:
+            optimizer.step(closure)
+        said.append(str(caught.value))
+        group[name] = kept
+    with pytest.raises(ValueError, match="do not agree") as caught:
+        optimizer.step(closure if rank == 0 else None)
+    said.append(str(caught.value))
+    with pytest.raises(TypeError, match="needs a closure"):
+        optimizer.step(None)
+    assert optimizer.step(closure) < before
+    return said
+
+
+def test_a_step_that_one_rank_must_refuse_is_refused_by_all():
+    reasons = ["lr must be the same in each", "finite", "newtonian", "needs a closure"]
+    first, second = on_ranks(2, _refuses)
+    assert first == second, "all ranks say the same"
+    for said, reason in zip(first, reasons, strict=True):
+        assert reason in said.partition("rank 1 has")[2]
 
 
 def _fails_to_speak(rank):

@@ -95,6 +95,52 @@ def test_a_checkpoint_without_an_optimizer(tmp_path):
         load(optimizer, tmp_path / "c")
 
 
+def without_pairs(rank: int, folder: str) -> list[tuple[list[float], list[float]]]:
+    """Losses of optimizers that have not moved, so that they know no pairs, or have a tensor as their rate."""
+    found = []
+    for kind in KINDS:
+        for i, lr in enumerate((0.0, torch.tensor(0.7))):
+            for before in (0, 1):
+                net, optimizer = prepared(kind, {"method": "lsr1", "lr": lr})
+                steps(net, optimizer, before)
+                path = Path(folder) / f"{kind}-{i}-{before}"
+                dcp.save({"model": net.state_dict(), "optimizer": optimizer.state_dict()}, checkpoint_id=path)
+                other, again = prepared(kind, {"method": "lsr1", "lr": lr})
+                other.load_state_dict(net.state_dict())
+                load(again, path)
+                found.append((steps(net, optimizer, 2), steps(other, again, 2)))
+    return found
+
+
+def test_checkpoints_without_pairs_or_with_tensors_as_rates_go_on(tmp_path):
+    for found in on_ranks(2, without_pairs, str(tmp_path)):
+        for losses, resumed in found:
+            assert resumed == losses
+
+
+def exchanged(rank: int) -> dict[tuple[str, str], str | bool]:
+    """Whether a state dict in memory of one kind goes on in another, or what is said instead."""
+    found = {}
+    for kind in KINDS:
+        trained = prepared(kind, {})
+        steps(*trained, 2)
+        for other in (*KINDS, "alone"):
+            try:
+                net, optimizer = prepared(other, {})
+                optimizer.load_state_dict(trained[1].state_dict())
+                found[kind, other] = steps(net, optimizer, 2)[-1] > 0
+            except ValueError as error:
+                found[kind, other] = str(error)
+    return found
+
+
+def test_a_state_dict_in_other_pieces_is_refused():
+    taken = {("whole", "sliced"), ("whole", "alone"), *((kind, kind) for kind in KINDS)}
+    for found in on_ranks(2, exchanged):
+        for pair, said in found.items():
+            assert said is True if pair in taken else "other pieces" in str(said), pair
+
+
 class Transformer(nn.Module):
     """A small language model: two blocks of attention, trained to continue a text of eight letters."""
 
@@ -145,6 +191,76 @@ def test_fsdp_trains_a_transformer_as_one_process_does():
     assert sum(part for _, part, _ in runs) == n
 
 
+class Raises(torch.autograd.Function):
+    """Nothing, but raises in its forward or backward pass if told so."""
+
+    @staticmethod
+    def forward(ctx, x: Tensor, where: str | None) -> Tensor:  # type: ignore[override]
+        ctx.where = where
+        if where == "forward":
+            raise ArithmeticError(where)
+        return x.clone()
+
+    @staticmethod
+    def backward(ctx, g: Tensor) -> tuple[Tensor, None]:  # type: ignore[override]
+        if ctx.where == "backward":
+            raise ArithmeticError(ctx.where)
+        return g, None
+
+
+class Troubled(nn.Sequential):
+    """A network that raises in the middle of a pass if `where` says so."""
+
+    where: str | None = None
+
+    def forward(self, x: Tensor) -> Tensor:
+        first, bend, second = self
+        return second(bend(Raises.apply(first(x), self.where)))
+
+
+UNFINISHED = ["forward", "between", "backward", "nothing", "validation"]
+
+
+def unfinished_passes(rank: int, size: int, sharded: bool) -> list[list[float]]:
+    """Losses of runs in which some passes do not end with backward(); a root of FSDP2 keeps what it gathers."""
+    from torch.distributed.fsdp import fully_shard
+
+    X, y = batch(size=12)
+    data, found = (X[rank::size], y[rank::size]), []
+    for fault in UNFINISHED:
+        net = Troubled(*model())
+        net = fully_shard(net) if sharded else net
+        optimizer, calls = signedstep.LSR1(net.parameters(), max_iter=1, max_eval=99, reuse=True), [0]
+
+        def closure(net=net, fault=fault, calls=calls) -> Tensor | float:
+            calls[0] += 1
+            net.where = fault if calls[0] in (3, 4, 7) else None
+            loss = fit(net, data)()
+            if net.where == "between":
+                raise ArithmeticError(net.where)
+            if net.where == "nothing":
+                return torch.nan
+            loss.backward()
+            return loss
+
+        found.append([])
+        for _ in range(5):
+            found[-1].append(float(optimizer.step(closure)))
+            if fault == "validation":
+                with torch.no_grad():
+                    net(X)
+        assert calls[0] >= 7
+    return found
+
+
+def test_passes_of_fsdp_that_do_not_end_leave_nothing_to_the_next():
+    """FSDP2 keeps whole parameters, and gradients of some layers, for a backward pass that does not come."""
+    expected = unfinished_passes(0, 1, False)
+    for found in on_ranks(2, unfinished_passes, 2, True):
+        for fault, losses, alone in zip(UNFINISHED, found, expected, strict=True):
+            assert losses == pytest.approx(alone, rel=1e-9), fault
+
+
 def hybrid_and_plain(rank: int) -> tuple[list[float], list[float], float, list[str]]:
     """FSDP2 over a mesh of two by two ranks, DTensors without FSDP, and what is refused."""
     from torch.distributed.device_mesh import init_device_mesh
@@ -154,6 +270,13 @@ def hybrid_and_plain(rank: int) -> tuple[list[float], list[float], float, list[s
     optimizer = signedstep.LSR1(net.parameters(), max_iter=3)
     X, y = batch(size=12)
     hybrid = [optimizer.step(fit(net, (X[rank::4], y[rank::4]))).item() for _ in range(4)]
+
+    apart = model()
+    with torch.no_grad():
+        next(apart.parameters()).add_(rank // 2)  # the copies differ, the shards of a copy fit
+    apart = fully_sharded(apart, 2, 2)
+    with pytest.raises(ValueError, match="not the same on all ranks"):
+        signedstep.LSR1(apart.parameters()).step(fit(apart))
 
     mesh = init_device_mesh("cpu", (4,))
     params = [distribute_tensor(p.detach(), mesh, [Shard(0)]).requires_grad_() for p in parameters()]

@@ -62,8 +62,8 @@ class ClosureObjective:
         with torch.enable_grad():
             loss, aux = self._returned()
             f = scalar(loss, "the closure")
-            if isinstance(loss, Tensor) and (self._like is None or math.isfinite(f)):
-                self._like = loss.detach()
+            if math.isfinite(f) or (self._like is None and isinstance(loss, Tensor)):
+                self._like = loss.detach() if isinstance(loss, Tensor) else None
             if not self.flat.has_grads():
                 self._differentiate(loss, f)
         return f, aux

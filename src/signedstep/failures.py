@@ -1,4 +1,4 @@
-"""What trial points raise is kept for the message of a run; its frames are not."""
+"""What trial points raise is kept for the message of a run, and told to other ranks; its frames are not."""
 
 from traceback import clear_frames, format_tb
 
@@ -17,3 +17,12 @@ def detached(error: Exception) -> Exception:
         link.__traceback__ = None
         link = link.__cause__ or link.__context__
     return error
+
+
+def told(error: BaseException) -> str:
+    """An exception as other ranks quote it; nothing may be raised here, where they wait."""
+    name = type(error).__name__
+    try:
+        return f"{name}: {error}"
+    except Exception:
+        return name

@@ -1,6 +1,7 @@
 """Parameters as one flat vector: several tensors of any shape, layout, precision and device go in and come out."""
 
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from itertools import pairwise
 from typing import Any
 
@@ -43,6 +44,10 @@ class Flat:
     def check_alike(self, options: Sequence[str]) -> None:
         """Complain where ranks that share the parameters have not the same, or other options; one alone cannot."""
 
+    def together(self) -> AbstractContextManager[None]:
+        """What ranks that share the parameters must do all or none; one alone may fail."""
+        return nullcontext()
+
     def space(self) -> Space:
         """The space that the flat vectors are in."""
         return Space()
@@ -51,12 +56,17 @@ class Flat:
         """A flat vector, or rows of them, as a state dict keeps it."""
         return t
 
+    def takes(self, saved: Any) -> bool:
+        """Whether a vector of a state dict is of a kind that `loaded` knows."""
+        return not any(is_sharded(part) for part in (saved if isinstance(saved, list) else [saved]))
+
     def loaded(self, saved: Any) -> Tensor:
         """The inverse; a vector may also have been saved as a list of parts, one for each parameter."""
         if isinstance(saved, Tensor):
             return saved
         lead = saved[0].ndim - real(self.params[0]).ndim
-        return torch.cat([part.reshape(*part.shape[:lead], -1) for part in saved], dim=-1)
+        parts = zip(saved, self._sizes, strict=True)
+        return torch.cat([part.reshape(*part.shape[:lead], size) for part, size in parts], dim=-1)  # even of no pairs
 
     def room(self, shape: tuple[int, ...], dtype: torch.dtype, part: int | None) -> Tensor:
         """Room to load what was saved in this shape: vectors, or the part of them that belongs to a parameter."""
@@ -68,9 +78,8 @@ class Flat:
 
     def write(self, x: Tensor) -> None:
         """Set the parameters to a flat vector."""
-        if self.params:
-            _copy(self._current(), self._parts(x))
-            torch.clear_autocast_cache()  # which may hold casts of what they were, if `step` is within autocast
+        self._fill(x)
+        torch.clear_autocast_cache()  # which may hold casts of what they were, if `step` is within autocast
 
     def holds(self, x: Tensor) -> bool:
         """Whether the parameters are this flat vector, rounded to their own precision."""
@@ -118,6 +127,11 @@ class Flat:
         if not self._uniform:
             tensors = [t.to(self.device, self.dtype) for t in tensors]
         return torch.cat((tensors[0].reshape(-1),)) if len(tensors) == 1 else _flatten(tensors)  # which would not copy
+
+    def _fill(self, x: Tensor) -> None:
+        """Copy a flat vector into the memory of the parameters."""
+        if self.params:
+            _copy(self._current(), self._parts(x))
 
     def _look(self, reals: list[Tensor]) -> None:
         """Take the memory of the parameters as it is now."""

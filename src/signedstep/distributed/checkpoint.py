@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from typing import Any
 
 import torch
-import torch.distributed as dist
 
+from signedstep.distributed.shared import Shared
 from signedstep.flat import Flat
 
 
@@ -29,7 +29,10 @@ def load(optimizer: Any, folder: str | os.PathLike, key: str = "optimizer") -> N
     room = {name: _room(flat, path, metadata.state_dict_metadata[name]) for name, path in paths.items()}
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="torch.distributed is disabled")  # one process may load too
-        load_into(room, storage_reader=reader, no_dist=not dist.is_initialized())
+        if isinstance(flat, Shared):
+            load_into(room, storage_reader=reader, process_group=flat.link.group)
+        else:
+            load_into(room, storage_reader=reader, no_dist=True)
     state = _nested({path: room[name] for name, path in paths.items()})
     state["state"] = {int(i): saved for i, saved in state.get("state", {}).items()}
     optimizer.load_state_dict(state)
@@ -44,8 +47,10 @@ def _room(flat: Flat, path: Sequence[str | int], saved: Any) -> Any:
     """Something to load a value into."""
     if not hasattr(saved, "size"):  # not a tensor
         return None
-    part = path[-1] if isinstance(path[-1], int) else None
-    return flat.room(tuple(saved.size), saved.properties.dtype or torch.float32, part)
+    shape, dtype = tuple(saved.size), saved.properties.dtype or torch.float32
+    if "engine" not in path:  # a learning rate
+        return torch.empty(shape, dtype=dtype)
+    return flat.room(shape, dtype, path[-1] if isinstance(path[-1], int) else None)
 
 
 def _nested(values: dict[tuple, Any]) -> Any:

@@ -11,6 +11,8 @@ import torch.distributed as dist
 import torch.distributed.nn  # for `Link.group`
 from torch import Tensor
 
+from signedstep.failures import told
+
 _scatter_sums = getattr(dist, "reduce_scatter_single", None) or dist.reduce_scatter_tensor  # named so since torch 2.13
 _collect = getattr(dist, "all_gather_single", None) or dist.all_gather_into_tensor
 
@@ -45,6 +47,8 @@ class Link:
         self.rank, self.size = dist.get_rank(self.group), dist.get_world_size(self.group)
         self.device = torch.device("cpu")
         """Where small numbers are reduced: that of the vectors, since not every backend has all devices."""
+        self.agreed: Exception | None = None
+        """What all ranks raise now, each its own."""
         self._broken: str | None = None
         self._waiting: list[tuple[np.ndarray, list[np.ndarray]]] = []
 
@@ -105,12 +109,21 @@ class Link:
 
     @contextmanager
     def together(self) -> Iterator[None]:
-        """What all ranks must do or none: an exception here would let this rank go on with other trials than theirs."""
+        """What all ranks must do or none: an exception here would let this rank go on with other trials than theirs.
+
+        So it ends the link, unless it is raised on all of them.
+        """
         try:
             yield
-        except Exception as error:
-            self.leave(f"this rank failed outside its closure: {type(error).__name__}: {error}")
-            raise Lost(self._broken) from error
+        except Lost:
+            raise
+        except BaseException as error:
+            if error is self.agreed:
+                raise
+            self.leave(f"this rank failed outside its closure: {told(error)}")
+            if isinstance(error, Exception):
+                raise Lost(self._broken) from error
+            raise  # an interrupt
 
     def leave(self, reason: str) -> None:
         """Take no further part: what this rank was about to do is no longer what the others expect."""

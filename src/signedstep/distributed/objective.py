@@ -12,6 +12,7 @@ from torch import Tensor
 from signedstep.closure import ClosureObjective
 from signedstep.distributed.reports import Report, Reports
 from signedstep.distributed.shared import Shared
+from signedstep.failures import told
 from signedstep.objective import Point
 
 T = TypeVar("T")
@@ -27,14 +28,6 @@ class Weights(NamedTuple):
 
 class RankError(RuntimeError):
     """The closure raised on another rank: this rank's trial counts as infinitely high too."""
-
-
-def _told(error: Exception) -> str:
-    """An exception as other ranks quote it; nothing may be raised here, where they wait."""
-    try:
-        return f"{type(error).__name__}: {error}"
-    except Exception:
-        return type(error).__name__
 
 
 class ParallelObjective(ClosureObjective):
@@ -68,22 +61,21 @@ class ParallelObjective(ClosureObjective):
 
         So `look` may see a point whose value is NaN, because it is not known yet.
         """
+        with self.flat.together():  # a search would take an exception for a bad trial
+            return self._evaluated(x, look)
+
+    def _evaluated(self, x: Tensor, look: Callable[[Point], T]) -> tuple[Point, T]:
         self._evaluating()
-        self.newest = None
-        with self.flat.link.together():
-            self.flat.write(x)
-            self.flat.clear_grads()
+        self._place(x)
         report, aux, error = self._reported()
-        with self.flat.link.together():
-            g, reports = self.flat.exchange_grads(report)
+        g, reports = self.flat.exchange_grads(report)
         early = self.flat.averaged
         f = math.nan if early else self._loss(reports(), error)
         divisor = self.weights.divisor(reports)
         if divisor != 1:
             g.div_(divisor)
         point = self.pointed(x, f, g, aux)
-        with self.flat.link.together():
-            seen = look(point)
+        seen = look(point)
         if early:
             point = point._replace(f=self.sign * self._loss(reports(), error))
         return point, seen
@@ -94,6 +86,10 @@ class ParallelObjective(ClosureObjective):
             self.flat.write(at.x)
         self.flat.write_grads(at.g if self.sign > 0 else -at.g)
         self.newest = at.g
+
+    def release(self) -> None:
+        super().release()
+        self.flat.link.agreed = None  # its frames hold vectors
 
     def _reported(self) -> tuple[Report, Any, Exception | None]:
         """What this rank has to say; it must say something, or the others would wait for it."""
@@ -112,8 +108,15 @@ class ParallelObjective(ClosureObjective):
     def _loss(self, reports: Reports, error: Exception | None) -> float:
         """The loss of all ranks, unless one of them has failed."""
         if not reports.failed.any():
-            return self.weights.loss(reports)
-        texts = self.flat.link.texts("" if error is None else _told(error))
-        if error is not None:
-            raise error
-        raise RankError("; ".join(f"rank {rank}: {texts[rank]}" for rank in np.flatnonzero(reports.failed)))
+            try:
+                return self.weights.loss(reports)
+            except ValueError as refusal:  # the reports are the same everywhere
+                raise self._everywhere(refusal) from None
+        texts = self.flat.link.texts("" if error is None else told(error))
+        failed = "; ".join(f"rank {rank}: {texts[rank]}" for rank in np.flatnonzero(reports.failed))
+        raise self._everywhere(RankError(failed) if error is None else error)
+
+    def _everywhere(self, error: Exception) -> Exception:
+        """An exception that is raised on all ranks at once."""
+        self.flat.link.agreed = error
+        return error

@@ -6,7 +6,7 @@ from typing import Any
 import torch.distributed as dist
 from torch import Tensor
 
-from signedstep.checks import check_at_least_zero, check_choice, check_flag
+from signedstep.checks import check_choice, check_flag, check_number
 from signedstep.distributed.link import Link
 from signedstep.distributed.objective import ParallelObjective, Weights
 from signedstep.distributed.reports import Reports
@@ -16,6 +16,7 @@ from signedstep.flat import is_sharded
 
 LOSSES = ("mean", "sum")
 GRADIENTS = ("local", "averaged")
+_COUNT = "a number of samples that is not negative, at most 2**53"  # gradients are multiplied with it, even in float32
 
 
 class Parallel:
@@ -87,7 +88,7 @@ class Parallel:
 
     def count(self) -> float:
         given = self._count() if callable(self._count) else self._count
-        return 1.0 if given is None else check_at_least_zero("count", given)
+        return 1.0 if given is None else check_number("count", given, _COUNT, lambda count: 0 <= count <= 2**53)
 
     def _placed(self, params: list[Tensor]) -> Shared:
         from signedstep.distributed.placed import Placed, sharding  # takes a second to import
@@ -98,9 +99,7 @@ class Parallel:
                 "multiply the loss in the closure by ranks * count / total instead"
             )
         everyone, shards = sharding(params)
-        link = self._link(self._group or everyone)
-        counts = dist.get_global_rank(link.group, 0) in dist.get_process_group_ranks(shards)
-        return Placed(params, link, counts)
+        return Placed(params, self._link(self._group or everyone), shards)
 
     def _link(self, group: Any) -> Link:
         """One link for each group, which remembers that it broke."""

@@ -12,26 +12,30 @@ from torch.distributed.tensor.placement_types import Placement
 from signedstep.distributed.link import Link
 from signedstep.distributed.sharded import Sharded
 from signedstep.distributed.shared import Shared
-from signedstep.flat import real
+from signedstep.distributed.wrappers import Wrappers
+from signedstep.flat import is_sharded, local, real
 from signedstep.space import Space
 
 
 class Placed(Shared):
     """Flat vectors of local shards; whoever made the shards has reduced their gradients, and gathers parameters.
 
-    Of several copies of the shards one `counts`, so that all ranks decide by the same sums.
+    Of several copies of the shards one `counts`, so that all ranks decide by the same sums; `shards` is the process
+    group of the ranks that have one copy together.
     """
 
-    def __init__(self, params: Iterable[Tensor], link: Link, counts: bool):
+    def __init__(self, params: Iterable[Tensor], link: Link, shards: Any):
         super().__init__(params, link)
-        self.counts = counts
+        self.counts = dist.get_global_rank(link.group, 0) in dist.get_process_group_ranks(shards)
+        self.piece = dist.get_rank(shards)
+        self._copies = link.size > dist.get_world_size(shards)
+        self._wrappers = Wrappers(self.params)
 
     def space(self) -> Space:
         return Sharded(self.link, self.n, self.counts)
 
     def _contents(self) -> int:
-        """Shards differ from rank to rank."""
-        return 0
+        return super()._contents() if self._copies else 0  # nothing to compare with
 
     def grads(self) -> list[Tensor]:
         """The gradients, placed as their parameters are: autograd may leave partial sums."""
@@ -45,11 +49,14 @@ class Placed(Shared):
         parts = t.split(self._sizes, dim=-1)
         return [self._like(part, p) for part, p in zip(parts, self.params, strict=True)]
 
+    def takes(self, saved: Any) -> bool:
+        """Shards like those of the parameters."""
+        return isinstance(saved, list) and all(
+            is_sharded(part) and local(part).shape[part.ndim - p.ndim :] == p.shape
+            for part, p in zip(saved, map(real, self.params), strict=True)
+        )
+
     def loaded(self, saved: Any) -> Tensor:
-        if isinstance(saved, Tensor):
-            raise ValueError(
-                "this state is of vectors in one piece; DTensor parameters need one that was saved by them"
-            )
         return super().loaded([part.to_local() for part in saved])
 
     def room(self, shape: tuple[int, ...], dtype: torch.dtype, part: int | None) -> Tensor:
@@ -58,6 +65,10 @@ class Placed(Shared):
         p = self.params[part]
         lead = shape[: len(shape) - len(real_shape(p))]
         return self._like(torch.empty(*lead, real(p).numel(), dtype=dtype, device=self.device), p)
+
+    def _fill(self, x: Tensor) -> None:
+        self._wrappers.begin()
+        super()._fill(x)
 
     def _like(self, part: Tensor, p: Tensor) -> DTensor:
         """A part of flat vectors [..., k] as a DTensor with the shards of a parameter."""

@@ -1,6 +1,7 @@
 """Parameters that ranks share: flat vectors that are filled, and gradients that are summed, on all of them together."""
 
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import AbstractContextManager
 from hashlib import sha256
 from itertools import zip_longest
 
@@ -18,6 +19,8 @@ class Shared(Flat):
     """Whole parameters on every rank, whose gradients something else has averaged already: DistributedDataParallel."""
 
     averaged = True
+    piece = 0
+    """Which part of the parameters this rank has; ranks with the same part must have the same numbers."""
 
     def __init__(self, params: Iterable[Tensor], link: Link):
         super().__init__(params)
@@ -27,6 +30,9 @@ class Shared(Flat):
 
     def holds(self, x: Tensor) -> bool:
         return self.link.all(super().holds(x))
+
+    def together(self) -> AbstractContextManager[None]:
+        return self.link.together()
 
     def space(self) -> Space:
         return Copied(self.link)
@@ -46,16 +52,17 @@ class Shared(Flat):
     def check_alike(self, options: Sequence[str]) -> None:
         """Complain about options or parameters that are not the same on all ranks: they would part, and never notice.
 
-        One exchange of two numbers, whatever ranks have: where they differ, no other collective would fit.
+        One exchange of three numbers, whatever ranks have: where they differ, no other collective would fit.
         """
-        said = [*options, f"{type(self).__name__} parameters {self.layout}"]
-        mine = torch.tensor([fingerprint(said), self._contents()], dtype=torch.int64, device=self.link.device)
-        everyone = mine.new_empty(self.link.size, 2)
+        said = [f"{type(self).__name__} parameters {self.layout}", *options]
+        numbers = [fingerprint(said), self.piece, self._contents()]
+        mine = torch.tensor(numbers, dtype=torch.int64, device=self.link.device)
+        everyone = mine.new_empty(self.link.size, len(numbers))
         self.link.collect(everyone, mine)
-        same = (everyone == everyone[0]).all(dim=0).tolist()
-        if not same[0]:
+        fingerprints, pieces, contents = everyone.T.tolist()
+        if len(set(fingerprints)) > 1:
             raise ValueError(f"the ranks do not agree: {_difference(self.link.texts(chr(10).join(said)))}")
-        if not same[1]:
+        if len(set(zip(pieces, contents, strict=True))) > len(set(pieces)):
             raise ValueError(
                 "the parameters are not the same on all ranks: seed all ranks alike before the model is made, or "
                 "broadcast its parameters from rank 0"

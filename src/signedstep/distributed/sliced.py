@@ -15,7 +15,7 @@ from signedstep.distributed.link import Link
 from signedstep.distributed.reports import Report, Reports
 from signedstep.distributed.sharded import Sharded
 from signedstep.distributed.shared import Shared
-from signedstep.flat import is_sharded, real
+from signedstep.flat import is_sharded, local, real
 from signedstep.space import Space
 
 _BUCKETS = 32
@@ -47,16 +47,6 @@ class Sliced(Shared):
 
     def read(self) -> Tensor:
         return self._slice([real(p) for p in self.params])
-
-    def write(self, x: Tensor) -> None:
-        targets = [real(p) for p in self.params]
-        mine, rows = self._buffers()
-        for begin, end in self._buckets():
-            mine[: len(x[begin:end])] = x[begin:end]
-            self.link.collect(rows, mine)
-            for rank, row in enumerate(rows):
-                for target, part in self._parts_of(targets, row, rank, begin, end):
-                    target.copy_(part)
 
     def holds(self, x: Tensor) -> bool:
         """Each rank looks at its slice; rounding to the parameters' precision is not a change."""
@@ -95,6 +85,9 @@ class Sliced(Shared):
         stride = (self.n, 1) if t.ndim == 2 else (1,)
         return DTensor.from_local(t, mesh, [Shard(t.ndim - 1)], run_check=False, shape=torch.Size(shape), stride=stride)
 
+    def takes(self, saved: Any) -> bool:
+        return local(saved).shape[-1] == self.stop - self.start if is_sharded(saved) else super().takes(saved)
+
     def loaded(self, saved: Any) -> Tensor:
         if is_sharded(saved):
             return saved.to_local()
@@ -104,6 +97,16 @@ class Sliced(Shared):
         if part is not None:
             return super().room(shape, dtype, part)
         return self.saved(torch.empty(*shape[:-1], self.stop - self.start, dtype=dtype, device=self.device))
+
+    def _fill(self, x: Tensor) -> None:
+        targets = [real(p) for p in self.params]
+        mine, rows = self._buffers()
+        for begin, end in self._buckets():
+            mine[: len(x[begin:end])] = x[begin:end]
+            self.link.collect(rows, mine)
+            for rank, row in enumerate(rows):
+                for target, part in self._parts_of(targets, row, rank, begin, end):
+                    target.copy_(part)
 
     def _buckets(self) -> Iterator[tuple[int, int]]:
         """Where buckets begin and end within a slice; at least one, which may be empty."""

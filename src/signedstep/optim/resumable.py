@@ -7,6 +7,7 @@ from typing import Any
 import torch
 from torch.optim.optimizer import Optimizer
 
+from signedstep.distributed.link import lost_as_error
 from signedstep.distributed.parallel import Parallel
 from signedstep.engine import Engine
 from signedstep.flat import Flat
@@ -30,7 +31,8 @@ class Resumable(Optimizer):
 
     def state_dict(self) -> dict[str, Any]:
         """A snapshot: later steps do not change it. Load it, and training goes on bit for bit."""
-        self._save()
+        with lost_as_error():  # sums that were not needed before
+            self._save()
         snapshot = super().state_dict()
         self._note()  # the snapshot keeps what was saved to itself
         return snapshot
@@ -104,6 +106,15 @@ class Resumable(Optimizer):
             shapes(flat.layout) != shapes(saved["layout"]) or saved.get("shape") != self._settings
         )
 
+    def _past(self, flat: Flat) -> str:
+        """From what the next step starts: ranks that start from something else do other sums at other times."""
+        engine, saved = self._engine, self._saved.get("engine")
+        if engine and not self._outdated(flat):
+            return f"a curvature model {_reached(engine.k, engine.evals, engine.at.f, engine.status.name)}"
+        if saved and not self._outdated(flat):
+            return f"a loaded curvature model {_reached(saved['k'], saved['evals'], saved['f'], saved['status'])}"
+        return "no curvature model"
+
     def _drop(self) -> None:
         """Keep nothing but the counters."""
         self._note()
@@ -123,3 +134,8 @@ class Resumable(Optimizer):
             layout = [[list(shape), dtype] for shape, dtype in self._flat.layout]
             engine = mapped(self._flat.saved, self._engine.state())
             self.state[self._first].update(method=self._method, layout=layout, shape=self._shape, engine=engine)
+
+
+def _reached(k: int, evals: int, f: float, status: str) -> str:
+    """How far an engine has come."""
+    return f"after {k} iterations and {evals} evaluations at {f!r} ({status})"

@@ -16,6 +16,7 @@ from signedstep.distributed.parallel import Parallel
 from signedstep.distributed.shared import Shared
 from signedstep.effects import warn_of_no_effect
 from signedstep.engine import Engine, Tolerances
+from signedstep.failures import told
 from signedstep.flat import Flat, is_sharded
 from signedstep.history import History
 from signedstep.methods import build, full_name, needs_products
@@ -27,6 +28,15 @@ from signedstep.status import Status
 
 _SCHEDULED = ("initial_lr", "max_lr", "min_lr", "swa_lr", "base_momentum", "max_momentum")
 """What torch's schedulers keep in parameter groups."""
+
+
+def _check_closure(closure: Any) -> None:
+    if not callable(closure):
+        raise TypeError(
+            "step() needs a closure that evaluates the loss: second-order methods try several points, and "
+            "accept only one that lowers it. Write `def closure(): optimizer.zero_grad(); loss = ...; "
+            "loss.backward(); return loss` and call `optimizer.step(closure)`"
+        )
 
 
 class SecondOrder(Resumable):
@@ -136,27 +146,20 @@ class SecondOrder(Resumable):
         A closure that raises at a trial point, or returns a loss that is not finite, only shortens the step. What it
         raises at the start of a step, and KeyboardInterrupt, come through, with the parameters at the best point.
         """
-        if not callable(closure):
-            raise TypeError(
-                "step() needs a closure that evaluates the loss: second-order methods try several points, and "
-                "accept only one that lowers it. Write `def closure(): optimizer.zero_grad(); loss = ...; "
-                "loss.backward(); return loss` and call `optimizer.step(closure)`"
-            )
         with lost_as_error():
             return self._step(closure)
 
-    def _step(self, closure: Callable[[], Any]) -> Any:
-        rate = group_options.rate(*self.param_groups)
-        flat = self._layout()
-        if self._parallel:
-            options = {name: value for name, value in self._options.items() if name in self._known}
-            flat.check_alike([*group_options.spelled(options, rate), self._parallel.spelled])
+    def _step(self, closure: Any) -> Any:
+        flat = self.flat()
+        rate = self._checked(flat, closure)
+        self._adopt(flat)
         start = flat.read()
         self._status, before = Status.RUNNING, self._n_evals
 
         objective = self._objective(flat, closure)
         try:
-            engine, reused = self._begin(objective, start, rate)
+            with flat.together():
+                engine, reused = self._begin(objective, start, rate)
         except BaseException:
             with suppress(Lost):  # parameters that are gathered from ranks cannot be without them
                 flat.write(start)
@@ -164,13 +167,13 @@ class SecondOrder(Resumable):
             raise
         del start  # a vector of n numbers that nobody needs any more
         try:
-            self._status = self._iterate(engine, rate, reused, before)
+            with flat.together():
+                self._status = self._iterate(engine, rate, reused, before)
+                objective.leave_at(engine.at)
         except BaseException:
             with suppress(Lost):
                 objective.leave_at(engine.at)
             raise
-        else:
-            objective.leave_at(engine.at)
         finally:
             self._note()
             objective.release()
@@ -223,13 +226,31 @@ class SecondOrder(Resumable):
             return self._parallel.objective(flat, closure, maximize, count)
         return ClosureObjective(flat, closure, maximize, count)
 
-    def _layout(self) -> Flat:
-        """The parameters as they are now; other parameters or another method make the curvature model start again."""
-        flat = self.flat()
+    def _checked(self, flat: Flat, closure: Any) -> float:
+        """The learning rate of a step that may begin, on all ranks: one that refused it alone would not be heard of."""
+        try:
+            _check_closure(closure)
+            rate = group_options.rate(*self.param_groups)
+            if self._parallel:
+                group_options.check(self._options, flat.space())
+        except Exception as error:
+            self._compare(flat, self._options["lr"], told(error))
+            raise
+        self._compare(flat, rate)
+        return rate
+
+    def _compare(self, flat: Flat, rate: Any, refusal: str = "") -> None:
+        """Complain on all ranks where they would not do the same."""
+        if self._parallel:
+            options = {name: value for name, value in self._options.items() if name in self._known}
+            spelled = group_options.spelled(options, rate)
+            flat.check_alike([*spelled, self._parallel.spelled, refusal or self._past(flat)])
+
+    def _adopt(self, flat: Flat) -> None:
+        """Take the parameters as they are now; others, or another method, make the curvature model start again."""
         if self._outdated(flat):
             self._drop()
         self._flat = flat
-        return flat
 
     def _begin(self, objective: ClosureObjective, start: torch.Tensor, rate: float) -> tuple[Engine, bool]:
         """The engine, ready at `start`; True if an earlier evaluation there is used again."""

@@ -6,7 +6,7 @@ from typing import Any
 
 from torch import Tensor
 
-from signedstep.flat import Flat
+from signedstep.flat import Flat, is_sharded
 from signedstep.methods import full_name
 
 COUNTERS = ("n_iter", "func_evals")
@@ -26,10 +26,19 @@ def check_loadable(state_dict: Mapping[str, Any], flat: Flat, method: str, owner
         mine, given = shapes(flat.layout), shapes(saved["layout"])
         if mine != given:
             raise ValueError(f"this state dict is for parameters of shapes {given}, the optimizer's are {mine}")
+        mapped(lambda vector: _check_taken(vector, flat), saved.get("engine"))
     mine = full_name(method)
     for part in parts:
         if full_name(part["method"]) != mine:
             raise ValueError(f"this state dict is of the method {part['method']!r}, the optimizer's is {mine!r}")
+
+
+def _check_taken(vector: Any, flat: Flat) -> None:
+    if not flat.takes(vector):
+        raise ValueError(
+            "this state dict has vectors that are cut into other pieces than those of this optimizer: let "
+            "torch.distributed.checkpoint save it, and signedstep.distributed.load load that"
+        )
 
 
 def mapped(change: Callable[[Any], Any], state: Any) -> Any:
@@ -44,10 +53,18 @@ def mapped(change: Callable[[Any], Any], state: Any) -> Any:
 def copied(state: Any) -> Any:
     """A state that later changes of the given one do not reach; deepcopy fails on DTensors."""
     if isinstance(state, Tensor):
-        return state.clone()
+        return _copied_shard(state) if is_sharded(state) else state.clone()
     if isinstance(state, Mapping):
         return {name: copied(value) for name, value in state.items()}
     return [copied(value) for value in state] if isinstance(state, list) else deepcopy(state)
+
+
+def _copied_shard(t: Any) -> Tensor:
+    """A copy of a DTensor; for its own `clone` torch would keep the mesh, and with it the process group, for ever."""
+    from torch.distributed.tensor import DTensor  # takes a second to import
+
+    part, shape, stride = t.to_local().clone(), t.shape, t.stride()
+    return DTensor.from_local(part, t.device_mesh, t.placements, run_check=False, shape=shape, stride=stride)
 
 
 def shapes(layout: Iterable[Sequence[Any]]) -> list[str]:
