@@ -1,6 +1,8 @@
 """The layers of docs/design.md: each module imports only what is left of it."""
 
 import ast
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -65,3 +67,18 @@ def test_no_plotting_or_data_frames_at_import(path):
 def test_line_searches_do_not_know_torch():
     for name in ("linesearch", "trials", "interpolate", "status"):
         assert not {"torch", "numpy"} & imports(SOURCE / f"{name}.py", inside_functions=True)
+
+
+def test_torch_may_be_built_without_distributed():
+    """As it is where somebody builds it with USE_DISTRIBUTED=0: torch.distributed then says so and has nothing else."""
+    code = """
+import sys, types, torch
+for name in [name for name in sys.modules if name.startswith("torch.distributed")]:
+    del sys.modules[name]
+nothing = types.ModuleType("torch.distributed")
+nothing.is_available = nothing.is_initialized = lambda: False
+sys.modules["torch.distributed"] = torch.distributed = nothing
+import signedstep
+assert signedstep.minimize(lambda x: (x**2).sum(), torch.ones(3)).success
+"""
+    subprocess.run([sys.executable, "-c", code], check=True)

@@ -167,6 +167,8 @@ def test_a_closure_that_returns_no_number_is_an_error(returned, error):
     [
         ({"speed": 3}, TypeError, "unknown options speed; known are lr, method, max_iter"),
         ({"maxiter": 3}, TypeError, "unknown options? maxiter.*did you mean max_iter"),
+        ({"globaliztion": "flip"}, TypeError, "unknown options? globaliztion.*did you mean globalization"),
+        ({"method": "lbfgs"}, TypeError, r"LSR1 has its method in its name; others: signedstep.SecondOrder\(params"),
         ({"weight_decay": 0.1}, TypeError, "weight decay is a term of the loss"),
         ({"lr": -1}, ValueError, "lr must be"),
         ({"lr": math.inf}, ValueError, "lr must be"),
@@ -191,7 +193,7 @@ def test_a_closure_that_returns_no_number_is_an_error(returned, error):
 def test_wrong_options_are_refused_at_once_by_name(options, error, words):
     with pytest.raises(error, match=words):
         signedstep.LSR1([leaf(1.0)], **options)
-    if not {"speed", "globalization"} & set(options):  # to a group these are labels of the user's
+    if not {"speed", "globalization", "globaliztion", "method"} & set(options):  # to a group most are labels
         with pytest.raises(error, match=words):
             signedstep.LSR1([{"params": [leaf(1.0)], **options}])
 

@@ -8,13 +8,21 @@ from typing import Any
 import numpy as np
 import torch
 import torch.distributed as dist
-import torch.distributed.nn  # for `Link.group`
 from torch import Tensor
 
 from signedstep.failures import told
 
-_scatter_sums = getattr(dist, "reduce_scatter_single", None) or dist.reduce_scatter_tensor  # named so since torch 2.13
-_collect = getattr(dist, "all_gather_single", None) or dist.all_gather_into_tensor
+if dist.is_available():  # there are builds of torch without
+    import torch.distributed.nn  # for `Link.group`
+
+
+def _collective(name: str, before: str) -> Any:
+    """A collective by its name, and by that which it had before torch 2.13."""
+    return getattr(dist, name, None) or getattr(dist, before, None)
+
+
+_scatter_sums = _collective("reduce_scatter_single", "reduce_scatter_tensor")
+_collect = _collective("all_gather_single", "all_gather_into_tensor")
 
 
 class LostRankError(ConnectionError):
@@ -22,7 +30,7 @@ class LostRankError(ConnectionError):
 
 
 class Lost(BaseException):
-    """The same, on its way through searches: for them an exception is a bad trial, but this one ends the run."""
+    """A `LostRankError` on its way through searches, which take an exception for a bad trial; this one ends the run."""
 
 
 @contextmanager

@@ -44,10 +44,6 @@ class Duel:
         return self.sets_won >= MOST_SETS * self.sets and self.chance < CHANCE
 
     @property
-    def enough(self) -> bool:
-        return self.pairs >= ENOUGH_PAIRS
-
-    @property
     def evidence(self) -> dict[str, Any]:
         return {**asdict(self), "chance": self.chance}
 

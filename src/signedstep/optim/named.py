@@ -26,6 +26,9 @@ class _OneModel(SecondOrder):
         globalization: str | None = None,
         **more: Any,
     ):
+        if "method" in more:
+            name = type(self).__name__
+            raise TypeError(f"{name} has its method in its name; others: signedstep.SecondOrder(params, method=...)")
         super().__init__(
             params,
             self.curvature,

@@ -126,7 +126,7 @@ class SecondOrder(Resumable):
             "maximize": maximize,
             "reuse": reuse,
         }
-        group_options.check_known(options, defaults)
+        group_options.check_known(options, [*defaults, "globalization", "parallel"])
         defaults |= options
         group_options.check(defaults)
         # arguments of torch's LBFGS may be idle
