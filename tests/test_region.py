@@ -104,13 +104,13 @@ def test_the_first_bound_has_the_units_of_the_problem(how, unit_f, unit_x):
 @KINDS
 def test_a_blind_model_steps_down_the_gradient_by_one_or_as_far_as_bold(how):
     fun, x0 = indefinite(4), [0.3, 0.2, -0.1, 0.4]
-    for boldness in (1.0, 0.1):
+    for rate in (1.0, 0.1):
         region = how(Space())
-        region.boldness = boldness
+        region.rate = rate
         at, step = proposed(region, SR1(Gamma("norm")), fun, x0)
         assert step.point is not None
         p = step.point.x - at.x
-        assert float(p.norm()) == pytest.approx(boldness)
+        assert float(p.norm()) == pytest.approx(rate)
         assert step.cosine == pytest.approx(1)
 
 

@@ -19,7 +19,7 @@ class NumpyObjective:
         self, fun: Callable, jac: Any, args: tuple, shape: tuple[int, ...], hess: Any = None, hessp: Any = None
     ):
         self.fun, self.jac, self.args, self.shape, self.hess, self.hessp = fun, jac, args, shape, hess, hessp
-        self.evals = self.gradients = self.hessians = 0
+        self.evals = self.extra_gradients = self.hessians = 0
 
     @property
     def cost(self) -> int:
@@ -124,7 +124,7 @@ class NumpyObjective:
 
     def _gradient(self, x: np.ndarray) -> np.ndarray:
         """The gradient alone, for differences of it."""
-        self.gradients += 1
+        self.extra_gradients += 1
         given = pair(self._value(x))[1] if self.jac is True else self.jac(self._shaped(x), *self.args)
         return np.array(given.numpy(force=True) if isinstance(given, Tensor) else given, dtype=float).reshape(-1)
 

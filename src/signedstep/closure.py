@@ -13,8 +13,8 @@ from signedstep.objective import Point, Product, differentiated, scalar
 
 
 @runtime_checkable
-class Module(Protocol):
-    """A closure that knows outputs and loss apart, and so more matrices than the Hessian, at the present parameters."""
+class PartsClosure(Protocol):
+    """A closure that shows outputs and loss apart, and so more matrices than the Hessian, at the present parameters."""
 
     def gauss_newton(self, params: list[Tensor]) -> Any: ...
 
@@ -45,7 +45,7 @@ class ClosureObjective:
         counted: Callable[[], None] = lambda: None,
     ):
         self.flat, self.closure, self.sign, self.counted = flat, closure, -1.0 if maximize else 1.0, counted
-        self.evals = self.gradients = self.hessians = 0
+        self.evals = self.extra_gradients = self.hessians = 0
         self.newest: Tensor | None = None
         """The gradient that the parameters carry now."""
         self._like: Tensor | None = None
@@ -77,7 +77,7 @@ class ClosureObjective:
 
     def hvp(self, at: Point) -> Product:
         """Products with the Hessian by a second backward pass, through the loss of one more call of the closure."""
-        self.evals, self.gradients = self.evals + 1, self.gradients + 1
+        self.evals, self.extra_gradients = self.evals + 1, self.extra_gradients + 1
         with torch.enable_grad():
             self._place(at.x)
             loss, _ = self._returned()
@@ -108,21 +108,21 @@ class ClosureObjective:
             )
 
     def gauss_newton(self, at: Point) -> Product:
-        return self._operator(at, self._module().gauss_newton(self._placed(at)))
+        return self._operator(at, self._with_parts().gauss_newton(self._placed(at)))
 
     def fisher(self, at: Point, samples: int) -> Product:
-        return self._operator(at, self._module().fisher(self._placed(at), samples))
+        return self._operator(at, self._with_parts().fisher(self._placed(at), samples))
 
     def kronecker(self, at: Point, samples: int) -> Known:
         self.hessians += 1
         with torch.enable_grad():
-            blocks = self._module().kronecker(self._placed(at), samples)
+            blocks = self._with_parts().kronecker(self._placed(at), samples)
         basis, flat = Eigenbasis(blocks), self.flat
         coordinates = lambda v: basis.coordinates(flat.shaped(v))  # noqa: E731
         return basis.w, coordinates, lambda a: flat.gathered(basis.lift(a, flat.params))
 
-    def _module(self) -> Module:
-        if not isinstance(self.closure, Module):
+    def _with_parts(self) -> PartsClosure:
+        if not isinstance(self.closure, PartsClosure):
             raise TypeError(
                 "Gauss-Newton and Fisher matrices need to know outputs and loss apart: pass step() a "
                 f"signedstep.ModuleLoss(model, loss_func, data) as its closure, not {self.closure!r}"

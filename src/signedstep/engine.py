@@ -69,16 +69,17 @@ class Engine:
         self.error: Exception | None = None
         """What a trial point of the last iteration raised."""
         self._place(start)
-        self._reach = self._length(start.x)  # |x| is at most this
-        self._far = 1e6 * (1 + self._reach)  # 1 is the length of the first trial step
+        self._x_bound = self._length(start.x)  # |x| is at most this
+        self._far = 1e6 * (1 + self._x_bound)  # 1 is the length of the first trial step
         self._nothing = math.sqrt(torch.finfo(start.x.dtype).eps) * abs(start.f)
+        """What is left of a sum of squares below this is rounding."""
         curvature.start(objective, start)
 
     def _place(self, at: Point) -> None:
         """Look at a point with fresh eyes."""
         self.at, self.grad_norm = at, self._length(at.g)
         self.status = self._test_start()
-        self._longest = 0
+        self._longest = 0  # how many steps in a row were the longest there are, far out
         self._stall = Stall(at.f, self.grad_norm, torch.finfo(at.x.dtype).eps, self.resolution)
 
     def move(self, at: Point) -> None:
@@ -90,7 +91,7 @@ class Engine:
         self.curvature.move(self.objective, at)
         square()  # in the reduction of what the model wants to know there
         self._place(at)
-        self._reach = math.inf
+        self._x_bound = math.inf
 
     def state(self) -> dict[str, Any]:
         """All that a later engine needs in order to go on bit for bit: tensors, numbers, words and lists of them."""
@@ -130,12 +131,12 @@ class Engine:
         learned = False
         if step.point is not None:
             old, self.at, self.scale = self.at, step.point, step.scale
-            self._reach += self.scale.length
+            self._x_bound += self.scale.length
             self.grad_norm = self._length(self.at.g)
-            largest, far = self._largest(), self._distance(step)  # on their way with what the model sums
+            largest, x_norm = self._largest(), self._x_norm(step)  # on their way with what the model sums
             learned = self.curvature.update(old, self.at)
-            self.status = self._test(old, step, largest, far)
-        elif step.evals < budget:
+            self.status = self._test(old, step, largest, x_norm)
+        elif step.evals < budget:  # else the budget ended it, which says nothing about the point
             self.status = self._excused(step.status)
         return Record(
             self.k,
@@ -198,34 +199,34 @@ class Engine:
         possible = self.grad_norm <= _SLACK * self.tolerances.gtol * math.sqrt(n)
         return self.space.largest_later(self.at.g) if possible else lambda: math.inf
 
-    def _distance(self, step: Step) -> Callable[[], float]:
+    def _x_norm(self, step: Step) -> Callable[[], float]:
         """|x|, where a step is so short or so long that it matters; else a bound on it."""
-        long = self.scale.length > _SLACK * self.tolerances.xtol * self._reach
+        long = self.scale.length > _SLACK * self.tolerances.xtol * self._x_bound
         if long and step.status is not Status.MAX_STEP:
-            return lambda: self._reach
+            return lambda: self._x_bound
         square = self.space.square_later(self.at.x)
 
-        def distance() -> float:
-            self._reach = math.sqrt(square())
-            return self._reach
+        def x_norm() -> float:
+            self._x_bound = math.sqrt(square())
+            return self._x_bound
 
-        return distance
+        return x_norm
 
     def _test_gradient(self, largest: Callable[[], float]) -> Status:
         if largest() <= self.tolerances.gtol:
             return Status.GRADIENT
         return Status.RUNNING if self.grad_norm > 0 else Status.STALLED  # its square underflows
 
-    def _test(self, old: Point, step: Step, largest: Callable[[], float], far: Callable[[], float]) -> Status:
+    def _test(self, old: Point, step: Step, largest: Callable[[], float], x_norm: Callable[[], float]) -> Status:
         ftol, xtol = self.tolerances.ftol, self.tolerances.xtol
         flat = self._test_gradient(largest)
         if flat is not Status.RUNNING:
             return flat
         if ftol and old.f - self.at.f <= ftol * max(abs(old.f), abs(self.at.f)):
             return Status.DECREASE
-        if xtol and self.scale.length <= xtol * far():
+        if xtol and self.scale.length <= xtol * x_norm():
             return Status.STEP
-        lost = step.status is Status.MAX_STEP and far() >= self._far
+        lost = step.status is Status.MAX_STEP and x_norm() >= self._far
         self._longest = self._longest + 1 if lost else 0
         if self._longest >= _UNBOUNDED:
             return Status.UNBOUNDED

@@ -69,7 +69,7 @@ class Step(NamedTuple):
 class Globalization(ABC):
     """Proposes a step from a point and a model, which stay as they are; at most the model measures a trial (`meet`)."""
 
-    boldness = 1.0
+    rate = 1.0
     """A factor on the first length that is tried: the learning rate of the torch.optim front."""
 
     dense = False
@@ -138,7 +138,7 @@ class AlongLine(Globalization):
             first = self._as_last(way, scale, g, size)
         if way.reach < math.inf:
             first = min(first, way.reach * self._as_last(way, scale, g, size))
-        return min(max(self.boldness * first, sys.float_info.min), sys.float_info.max)
+        return min(max(self.rate * first, sys.float_info.min), sys.float_info.max)
 
     def _as_last(self, way: Direction, scale: Scale, g: Tensor, size: float) -> float:
         """The trial that is as long as the last step. The first of all is 1, or that of torch.optim.LBFGS, of at most 1
@@ -154,7 +154,7 @@ class AlongLine(Globalization):
         share = scale.share
         if way.steady > 0 and way.natural:
             left = found.slope / way.slope  # how much of the slope is left; below 0 beyond the minimum
-            most = way.steady / min(1.0, self.boldness)  # t was made shorter by as much
+            most = way.steady / min(1.0, self.rate)  # t was made shorter by as much
             share = min(1.0, t * min(1 / (1 - left) if left < 1 else math.inf, most))
         return scale._replace(length=t * way.length, share=share, change=found.t * way.slope)
 
@@ -239,13 +239,23 @@ def measured(space: Space, p: Tensor, g: Tensor) -> tuple[float, float]:
     return slope, math.sqrt(square) if square >= 0 else math.nan
 
 
+class _Kept(NamedTuple):
+    """What a line keeps of its lowest trial; x is made again if it is wanted."""
+
+    t: float
+    f: float
+    g: Tensor
+    aux: Any
+    square: float
+
+
 class _Line:
     """phi(t) = f(x + t p) for a search, which deals in floats: keeps the newest and the lowest gradient for it."""
 
     def __init__(self, objective: Objective, at: Point, p: Tensor, space: Space):
         self.objective, self.at, self.p, self.space = objective, at, p, space
-        self.newest: tuple[float, Point, float] | None = None
-        self.lowest: tuple[float, float, Tensor, Any, float] = (0.0, at.f, at.g, at.aux, math.nan)
+        self.newest: tuple[float, Point, float] | None = None  # t, the point and g.g there
+        self.lowest = _Kept(0.0, at.f, at.g, at.aux, math.nan)
 
     def __call__(self, t: float) -> tuple[float, float]:
         self.newest = None  # frees its vectors before new ones are made
@@ -253,8 +263,8 @@ class _Line:
         self.newest = (t, point, square)
         if not (math.isfinite(point.f) and math.isfinite(slope) and math.isfinite(square)):
             return math.nan, math.nan  # a gradient with NaN where p is 0 has a finite slope, but no finite square
-        if point.f < self.lowest[1]:
-            self.lowest = (t, point.f, point.g, point.aux, square)
+        if point.f < self.lowest.f:
+            self.lowest = _Kept(t, point.f, point.g, point.aux, square)
         return point.f, slope
 
     def point(self, t: float) -> Point:

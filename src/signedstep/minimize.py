@@ -239,7 +239,7 @@ def _result(engine: Engine, front: _Front, status: Status, objective: Source, hi
         jac=front.give(engine.at.g),
         nit=engine.k,
         nfev=objective.evals,
-        njev=engine.evals + objective.gradients,
+        njev=engine.evals + objective.extra_gradients,
         nhev=objective.hessians,
         success=status.converged and finite,
         status=status,

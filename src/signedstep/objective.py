@@ -33,7 +33,7 @@ Product = Callable[[Tensor], Tensor]
 
 
 @runtime_checkable
-class Twice(Objective, Protocol):
+class HasHessian(Objective, Protocol):
     """An objective that can be differentiated twice."""
 
     def hessian(self, at: Point) -> Tensor:
@@ -42,7 +42,7 @@ class Twice(Objective, Protocol):
 
 
 @runtime_checkable
-class Curved(Objective, Protocol):
+class HasHessianProducts(Objective, Protocol):
     """An objective that can multiply its Hessian with vectors."""
 
     def hvp(self, at: Point) -> Product:
@@ -51,7 +51,7 @@ class Curved(Objective, Protocol):
 
 
 @runtime_checkable
-class Squared(Objective, Protocol):
+class HasGaussNewton(Objective, Protocol):
     """An objective with a positive semidefinite stand-in for its Hessian: J'J of residuals, or J'(loss'')J."""
 
     def gauss_newton(self, at: Point) -> Product:
@@ -64,7 +64,7 @@ class Squared(Objective, Protocol):
 
 
 @runtime_checkable
-class Layered(Objective, Protocol):
+class HasKronecker(Objective, Protocol):
     """An objective whose Fisher information has Kronecker factors."""
 
     def kronecker(self, at: Point, samples: int) -> Known:
@@ -82,7 +82,8 @@ class TorchObjective:
         self, fun: Callable, jac: Any, args: tuple, shape: tuple[int, ...], hess: Any = None, hessp: Any = None
     ):
         self.fun, self.jac, self.args, self.shape, self.hess, self.hessp = fun, jac, args, shape, hess, hessp
-        self.evals = self.gradients = self.hessians = 0
+        self.evals = self.hessians = 0
+        self.extra_gradients = 0  # beyond the one of each point
         self._room = Room()
 
     @property
@@ -131,7 +132,7 @@ class TorchObjective:
             H = self.hess(self._shaped(at.x), *self.args)
             check_real(H, "the Hessian")
             return square(torch.as_tensor(H, dtype=at.x.dtype, device=at.x.device).detach(), self.shape)
-        self.evals, self.gradients = self.evals + 1, self.gradients + 1
+        self.evals, self.extra_gradients = self.evals + 1, self.extra_gradients + 1
         # n backward passes: no demands on the function, where vmap has some
         value = lambda z: self.fun(z.view(self.shape), *self.args).reshape(())  # noqa: E731
         return torch.autograd.functional.hessian(value, at.x).view(n, n)  # type: ignore[union-attr]
@@ -142,7 +143,7 @@ class TorchObjective:
             return self._given(at)
         if self.hess is not None:
             return self.hessian(at).mv
-        self.evals, self.gradients = self.evals + 1, self.gradients + 1
+        self.evals, self.extra_gradients = self.evals + 1, self.extra_gradients + 1
         with torch.enable_grad():
             leaf = at.x.detach().view(self.shape).requires_grad_(True)
             value = differentiable(self.fun(leaf, *self.args))

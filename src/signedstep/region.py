@@ -95,7 +95,7 @@ class Region(Globalization):
     @property
     def share(self) -> float:
         """How much of the way to the least point to go: a learning rate below 1."""
-        return min(1.0, self.boldness)
+        return min(1.0, self.rate)
 
     @abstractmethod
     def first(self, length: float, size: float) -> float:

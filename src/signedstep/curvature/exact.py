@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from signedstep.curvature.local import Local
-from signedstep.objective import Objective, Point, Twice
+from signedstep.objective import HasHessian, Objective, Point
 from signedstep.spectrum import Spectrum, of_eigenvectors
 
 
@@ -22,7 +22,7 @@ class Exact(Local[Tensor]):
         self._eigen: tuple[Tensor, Tensor] | None = None
 
     def evaluated(self) -> Tensor | None:
-        if not isinstance(self.objective, Twice):
+        if not isinstance(self.objective, HasHessian):
             raise TypeError("newton needs an objective with a Hessian")
         H = self.objective.hessian(self.at).double()
         return (H + H.T) / 2 if torch.isfinite(H).all() else None

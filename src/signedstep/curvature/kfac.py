@@ -9,7 +9,7 @@ from torch import Tensor
 
 from signedstep.curvature.local import Local
 from signedstep.kronecker import Known
-from signedstep.objective import Layered, Point
+from signedstep.objective import HasKronecker, Point
 from signedstep.spectrum import Spectrum
 
 
@@ -27,7 +27,7 @@ class KFAC(Local[Known]):
         self.samples = samples
 
     def evaluated(self) -> Known | None:
-        if not isinstance(self.objective, Layered):
+        if not isinstance(self.objective, HasKronecker):
             raise TypeError("kfac needs the loss of a module: signedstep.ModuleLoss")
         known = self.objective.kronecker(self.at, self.samples)
         return known if np.isfinite(known[0]).all() else None

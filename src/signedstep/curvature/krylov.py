@@ -13,7 +13,7 @@ from signedstep import spectrum as rules
 from signedstep.curvature.base import OVERFLOWS, Curvature, refusal_threshold
 from signedstep.curvature.lanczos import Subspace
 from signedstep.curvature.symmetric import eigen
-from signedstep.objective import Curved, Objective, Point, Product, Squared
+from signedstep.objective import HasGaussNewton, HasHessianProducts, Objective, Point, Product
 from signedstep.space import Space
 from signedstep.spectrum import Spectrum
 
@@ -156,7 +156,7 @@ class NewtonCG(Krylov):
     definite = False
 
     def products(self, objective: Objective, at: Point) -> Product:
-        if not isinstance(objective, Curved):
+        if not isinstance(objective, HasHessianProducts):
             raise TypeError("newton-cg needs an objective with products with its Hessian")
         return objective.hvp(at)
 
@@ -183,7 +183,7 @@ class Natural(Krylov):
         return _squared(objective, "natural").fisher(at, self.samples)
 
 
-def _squared(objective: Objective, name: str) -> Squared:
-    if not isinstance(objective, Squared):
+def _squared(objective: Objective, name: str) -> HasGaussNewton:
+    if not isinstance(objective, HasGaussNewton):
         raise TypeError(f"{name} needs residuals (signedstep.LeastSquares) or a module (signedstep.ModuleLoss)")
     return objective

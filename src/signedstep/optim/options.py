@@ -13,7 +13,7 @@ from signedstep.checks import check_at_least_zero, check_choice, check_count, ch
 from signedstep.methods import build, full_name, needs_hessian, needs_parts, needs_products
 from signedstep.space import Space
 
-SEARCHES = {
+LINE_SEARCH_FN = {
     None: None,  # that of the model; torch's default is no search at all, ours always has one
     "strong_wolfe": "strong",
     "weak_wolfe": "weak",
@@ -40,7 +40,7 @@ def check(options: Mapping[str, Any], space: Space | None = None) -> None:
     check_flag("reuse", options["reuse"])
     check_at_least_zero("tolerance_grad", options["tolerance_grad"])
     check_at_least_zero("tolerance_change", options["tolerance_change"])
-    check_choice("line_search_fn", options["line_search_fn"], SEARCHES)  # type: ignore[arg-type]
+    check_choice("line_search_fn", options["line_search_fn"], LINE_SEARCH_FN)  # type: ignore[arg-type]
     parts = build(options["method"], torch.zeros(0, device="cpu"), space or Space(), settings(options))
     if needs_hessian(parts.name):
         raise ValueError(
@@ -82,7 +82,7 @@ def settings(options: Mapping[str, Any]) -> dict[str, Any]:
     chosen = {name: options[name] for name in (*FURTHER, "history_size") if name in options}
     if options["line_search_fn"] == "strong_wolfe" and full_name(options["method"]) == _TORCHS:
         chosen = {"search": "zoom", **chosen}
-    return {**chosen, "condition": SEARCHES[options["line_search_fn"]]}
+    return {**chosen, "condition": LINE_SEARCH_FN[options["line_search_fn"]]}
 
 
 def spelled(options: Mapping[str, Any], lr: float) -> list[str]:

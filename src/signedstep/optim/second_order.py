@@ -276,7 +276,7 @@ class SecondOrder(Resumable):
     def _iterate(self, engine: Engine, rate: float, reused: bool, before: int) -> Status:
         """Run the engine; why it ended. There were so many closure calls before this step."""
         options = self._options
-        engine.globalization.boldness = rate
+        engine.globalization.rate = rate
         first = engine.k
         while rate and engine.status is Status.RUNNING:
             if engine.k >= first + options["max_iter"]:
