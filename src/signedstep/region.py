@@ -30,6 +30,8 @@ from signedstep.status import Status
 
 _FAR = 1e10
 """How many times as long as the first step one is that counts as the longest, if the model is right even there."""
+_GOOD, _POOR = 0.75, 0.25
+"""Parts of the predicted fall from which a model is believed farther out, and below which less far."""
 _LESSON = 100.0
 """A refused trial that rises by more than so many times the fall that was predicted lies where no parabola reaches:
 the curvature it shows would make the next steps too short to be seen."""
@@ -61,7 +63,7 @@ class Trial(NamedTuple):
     @property
     def status(self) -> Status:
         if self.accepted:
-            far = self.length >= self.far and self.ratio >= 0.75
+            far = self.length >= self.far and self.ratio >= _GOOD
             return Status.MAX_STEP if far else (Status.APPROXIMATE_RATIO if self.drowned else Status.RATIO)
         if math.isnan(self.seen):
             return Status.WALL
@@ -222,9 +224,9 @@ class TrustRegion(Region):
         length = trial.length / self.share
         if not trial.accepted:
             return trial.parabola() * length
-        if trial.ratio >= 0.75:
+        if trial.ratio >= _GOOD:
             return max(bound, self.growth * length)
-        return bound if trial.ratio >= 0.25 else 0.5 * length
+        return bound if trial.ratio >= _POOR else 0.5 * length
 
 
 class Cubic(Region):
@@ -266,8 +268,9 @@ class Cubic(Region):
         shown = bound + 3 * (trial.predicted - trial.seen) / trial.length / trial.length / trial.length
         if not trial.accepted:
             return min(max(shown, 2 * bound), 100 * bound) if math.isfinite(shown) else 10 * bound
-        matters = bound * trial.length * trial.length * trial.length > 0.03 * trial.predicted
-        return min(max(shown, 0.1 * bound), bound) if matters and trial.ratio >= 0.75 else bound
+        term = bound * trial.length * trial.length * trial.length / 3
+        lower = term > 0.01 * trial.predicted and trial.ratio >= _GOOD
+        return min(max(shown, 0.1 * bound), bound) if lower else bound
 
 
 def _natural(seen: Spectrum, size: float, scale: Scale) -> float:
