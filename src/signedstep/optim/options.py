@@ -1,4 +1,4 @@
-"""The options of a parameter group: checked when they are given, not at the first step."""
+"""The options of a parameter group, checked when they are given and not at the first step; and what `step` is given."""
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
@@ -51,6 +51,16 @@ def check(options: Mapping[str, Any], space: Space | None = None) -> None:
         raise ValueError(
             f"the method {parts.name!r} multiplies with a matrix of which each rank would only see its own samples; "
             "on several ranks use a quasi-Newton model such as 'lsr1'"
+        )
+
+
+def check_closure(closure: Any) -> None:
+    """Complain about a step without one, and say why one is needed."""
+    if not callable(closure):
+        raise TypeError(
+            "step() needs a closure that evaluates the loss: second-order methods try several points, and "
+            "accept only one that lowers it. Write `def closure(): optimizer.zero_grad(); loss = ...; "
+            "loss.backward(); return loss` and call `optimizer.step(closure)`"
         )
 
 

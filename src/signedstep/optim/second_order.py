@@ -30,15 +30,6 @@ _SCHEDULED = ("initial_lr", "max_lr", "min_lr", "swa_lr", "base_momentum", "max_
 """What torch's schedulers keep in parameter groups."""
 
 
-def _check_closure(closure: Any) -> None:
-    if not callable(closure):
-        raise TypeError(
-            "step() needs a closure that evaluates the loss: second-order methods try several points, and "
-            "accept only one that lowers it. Write `def closure(): optimizer.zero_grad(); loss = ...; "
-            "loss.backward(); return loss` and call `optimizer.step(closure)`"
-        )
-
-
 class SecondOrder(Resumable):
     """Any method of `signedstep.methods()` as a torch optimizer; `step` needs a closure, as `torch.optim.LBFGS` does.
 
@@ -229,7 +220,7 @@ class SecondOrder(Resumable):
     def _checked(self, flat: Flat, closure: Any) -> float:
         """The learning rate of a step that may begin, on all ranks: one that refused it alone would not be heard of."""
         try:
-            _check_closure(closure)
+            group_options.check_closure(closure)
             rate = group_options.rate(*self.param_groups)
             if self._parallel:
                 group_options.check(self._options, flat.space())
