@@ -13,7 +13,7 @@ def outcome(
     """A run whose lowest value fell to these values after so many evaluations, a hundredth of a second each."""
     evals, f = zip(*falls, strict=True) if falls else ((), ())
     run = BenchRun(problem, solver, seed, changes.pop("budget", 1000), 60.0, 20, "float64", "code")
-    given = {"ended": "All 1000 evaluations were used.", "kind": BUDGET, "unknowns": 10, "evals": 1000}
+    given = {"ended": "The budget of evaluations was used: 1000.", "kind": BUDGET, "unknowns": 10, "evals": 1000}
     given |= {"iterations": 500, "seconds": 10.0, "inside": 4.0, "environment": {"signedstep": signedstep.__version__}}
     return BenchOutcome(run, Fall(list(f), list(evals), [count / 100 for count in evals]), **{**given, **changes})
 

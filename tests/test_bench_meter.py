@@ -189,7 +189,7 @@ def test_ours_takes_options_and_refuses_what_does_not_exist():
         "condition": "weak",
     }
     assert _options("mix/wolfe", "eta=4,flips=((1,0.1),)") == {"mixing": Mixing(eta=4, flips=((1, 0.1),))}
-    for wrong in ("eta", "eta=", "3", "**all"):
+    for wrong in ("", "eta", "eta=", "3", "**all"):
         with pytest.raises(ValueError, match="name=value"):
             solver(f"mix:{wrong}")
     assert solver("bfgs").dense

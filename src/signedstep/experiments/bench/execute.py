@@ -66,7 +66,7 @@ def _minimised(chosen: BenchSolver, counted: Meter, memory: int) -> tuple[str, E
     if isinstance(counted.spent, TimeSpent):
         return TIME, Ended(TIME_LIMIT.format(counted.limit), ended.iterations)
     if counted.spent is not None or (kind == STOPPED and counted.evals >= counted.budget):
-        return BUDGET, Ended(f"All {counted.budget} evaluations were used.", ended.iterations)
+        return BUDGET, Ended(f"The budget of evaluations was used: {counted.budget}.", ended.iterations)
     return kind, ended
 
 

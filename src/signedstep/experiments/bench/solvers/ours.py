@@ -31,7 +31,7 @@ _TRIAL = 4
 @cache
 def ours(name: str) -> BenchSolver:
     """The solver of a name; a ValueError if there is no such method, or if it would fail in every run."""
-    method, _, given = name.partition(":")
+    method, colon, given = name.partition(":")
     full = full_name(method)
     if lacking := _lacking(full):
         offered = [model for model in CURVATURES if not _lacking(model)]
@@ -39,7 +39,7 @@ def ours(name: str) -> BenchSolver:
             f"{method!r} needs {lacking}, which this benchmark does not offer; "
             f"it offers values and gradients, for {', '.join(offered)}"
         )
-    options = _options(full, given)
+    options = _options(full, given) if colon else {}
     parts = build(full, torch.zeros(1), Space(), {})
     found = BenchSolver(
         name=name,
@@ -68,7 +68,7 @@ def _options(full: str, given: str) -> dict[str, Any]:
         call = ast.parse(f"options({given})", mode="eval").body
     except SyntaxError:
         call = None
-    if not isinstance(call, ast.Call) or call.args or any(word.arg is None for word in call.keywords):
+    if not isinstance(call, ast.Call) or call.args or not call.keywords or any(word.arg is None for word in call.keywords):
         raise ValueError(f"options of a method are written as name=value,name=value, got {given!r}")
     names = Counter(str(word.arg) for word in call.keywords)
     accepted = _accepted(full)
