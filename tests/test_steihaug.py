@@ -52,6 +52,12 @@ def test_inside_the_radius_it_is_newtons_step_in_any_units(unit):
     assert steihaug(unit * w, c, 100 / unit) == pytest.approx(-c / w / unit, rel=1e-7)
 
 
+def test_the_boundary_is_reached_though_the_gradient_is_tiny():
+    a = steihaug(np.array([-1.0, 2.0]), np.array([1e-200, -1e-200]), 3.0)
+    assert np.linalg.norm(a) == pytest.approx(3.0)
+    assert a[0] < 0
+
+
 def test_infinite_and_zero_eigenvalues_and_no_gradient():
     assert steihaug(np.array([math.inf, 2.0]), np.array([1.0, 1.0]), 10.0).tolist() == pytest.approx([0.0, -0.5])
     assert steihaug(np.zeros(2), np.array([3.0, 4.0]), 10.0).tolist() == pytest.approx([-6.0, -8.0])

@@ -37,6 +37,18 @@ def subspace(w: np.ndarray, c: np.ndarray, radius: float) -> np.ndarray:
     return _in_units(_subspace, w, c, radius)
 
 
+def farthest(a: np.ndarray, d: np.ndarray, most: float = np.inf) -> np.ndarray:
+    """The farthest point of a + t d, t |d| <= most, within the unit ball."""
+    gap, length = max(0.0, 1 - float(a @ a)), float(np.linalg.norm(d))
+    if length == 0:
+        return a
+    u = d / length
+    inward = -float(a @ u)
+    root = (inward * inward + gap) ** 0.5
+    t = inward + root if inward >= 0 else gap / (root - inward)  # the larger root, without cancellation
+    return a + min(t, most) * u
+
+
 def _in_units(rule: Callable[..., np.ndarray], w: np.ndarray, c: np.ndarray, radius: float) -> np.ndarray:
     a, kept = np.zeros(len(w)), np.isfinite(w)
     w, c = w[kept], c[kept]
@@ -50,9 +62,9 @@ def _dogleg(w: np.ndarray, c: np.ndarray) -> np.ndarray:
     a = _cauchy(w, c)
     up = w > 0
     second = np.where(up, _newton(np.where(up, w, 1.0), c), a) - a
-    a = _along(a, second, float(np.linalg.norm(second)))
+    a = farthest(a, second, float(np.linalg.norm(second)))
     third = _lowest(w, c)
-    return a if third is None else _along(a, third, np.inf)
+    return a if third is None else farthest(a, third)
 
 
 def _subspace(w: np.ndarray, c: np.ndarray) -> np.ndarray:
@@ -92,18 +104,6 @@ def _lowest(w: np.ndarray, c: np.ndarray) -> np.ndarray | None:
     v = np.zeros_like(c)
     v[i] = -1.0 if c[i] > 0 else 1.0
     return v
-
-
-def _along(a: np.ndarray, d: np.ndarray, most: float) -> np.ndarray:
-    """The farthest point of a + t d, t |d| <= most, within the unit ball."""
-    gap, length = max(0.0, 1 - float(a @ a)), float(np.linalg.norm(d))
-    if length == 0:
-        return a
-    u = d / length
-    inward = -float(a @ u)
-    root = (inward * inward + gap) ** 0.5
-    t = inward + root if inward >= 0 else gap / (root - inward)  # the larger root, without cancellation
-    return a + min(t, most) * u
 
 
 def _least(w: np.ndarray, c: np.ndarray, spanning: np.ndarray) -> np.ndarray:

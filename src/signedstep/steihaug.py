@@ -2,6 +2,8 @@
 
 import numpy as np
 
+from signedstep.plane import farthest
+
 TOLERANCE = 1e-8
 """The residual, relative to the gradient, at which they stop within the radius."""
 
@@ -33,23 +35,13 @@ def _conjugate(w: np.ndarray, c: np.ndarray, radius: float) -> np.ndarray:
     for _ in range(2 * len(c)):  # n would do without rounding
         rr, curvature = float(r @ r), float(d @ (w * d))
         if curvature <= 0:
-            ends = (
-                _to_the_boundary(a, way, radius) for way in (d, -d)
-            )  # the far end may be lower, though uphill first
-            return min(ends, key=lambda end: float(end @ (c + 0.5 * w * end)))
+            ends = [farthest(a / radius, way) for way in (d, -d)]  # the far end may be lower, though uphill first
+            return radius * min(ends, key=lambda end: float(end @ (c / radius + 0.5 * w * end)))
         further = a + rr / curvature * d
         if np.linalg.norm(further) >= radius:
-            return _to_the_boundary(a, d, radius)
+            return radius * farthest(a / radius, d)
         a, r = further, r + rr / curvature * (w * d)
         if np.linalg.norm(r) <= TOLERANCE * np.linalg.norm(c):
             break
         d = -r + float(r @ r) / rr * d
     return a
-
-
-def _to_the_boundary(a: np.ndarray, d: np.ndarray, radius: float) -> np.ndarray:
-    """From a along d to the radius."""
-    d = d / np.linalg.norm(d)
-    along, room = float(a @ d), radius * radius - float(a @ a)
-    t = room / (along + np.sqrt(along * along + room)) if along > 0 else np.sqrt(along * along + room) - along
-    return a + t * d

@@ -68,16 +68,17 @@ def _options(full: str, given: str) -> dict[str, Any]:
         call = ast.parse(f"options({given})", mode="eval").body
     except SyntaxError:
         call = None
-    if not isinstance(call, ast.Call) or call.args or not call.keywords or any(word.arg is None for word in call.keywords):
+    words = call.keywords if isinstance(call, ast.Call) and not call.args else []
+    if not words or any(word.arg is None for word in words):
         raise ValueError(f"options of a method are written as name=value,name=value, got {given!r}")
-    names = Counter(str(word.arg) for word in call.keywords)
+    names = Counter(str(word.arg) for word in words)
     accepted = _accepted(full)
     for option, times in names.items():
         if option not in accepted:
             raise ValueError(f"options of {full!r} are {', '.join(accepted)}, got {option!r}")
         if times > 1:
             raise ValueError(f"the option {option!r} must be given once, got {given!r}")
-    options = {str(word.arg): _value(word.value) for word in call.keywords}
+    options = {str(word.arg): _value(word.value) for word in words}
     mixing = {option: options.pop(option) for option in _MIXING if option in options}
     return {**options, "mixing": _mixing(mixing)} if mixing else options
 
