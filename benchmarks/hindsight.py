@@ -18,9 +18,9 @@ from signedstep.experiments.bench.problems import TRAINING, chosen, unavailable
 from signedstep.experiments.problems import Place
 from signedstep.globalization import Raw
 from signedstep.linesearch import Wolfe
-from signedstep.objective import TorchObjective
 from signedstep.space import Space
 from signedstep.status import Status
+from signedstep.tensors import TorchObjective
 
 
 class Watched(Mix):

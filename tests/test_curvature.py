@@ -16,9 +16,10 @@ from signedstep.curvature.compact import diagonalise
 from signedstep.curvature.symmetric import invert
 from signedstep.engine import Engine, Tolerances
 from signedstep.methods import build
-from signedstep.objective import Point, TorchObjective
+from signedstep.objective import Point
 from signedstep.space import Space
 from signedstep.status import Status
+from signedstep.tensors import TorchObjective
 
 GAMMA = Gamma("identity", 1.7)
 

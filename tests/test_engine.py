@@ -19,11 +19,12 @@ from signedstep.engine import Engine, Tolerances
 from signedstep.globalization import Direction, Raw
 from signedstep.linesearch import Armijo, Signed, Wolfe
 from signedstep.methods import build
-from signedstep.objective import Point, TorchObjective
+from signedstep.objective import Point
 from signedstep.space import Space
 from signedstep.spectrum import Spectrum
 from signedstep.stall import Stall
 from signedstep.status import Status
+from signedstep.tensors import TorchObjective
 
 METHODS = [name for name in FUNCTION_METHODS if "/" in name]
 GLOBAL = [

@@ -22,9 +22,9 @@ from signedstep.curvature.lanczos import Subspace
 from signedstep.engine import Engine, Tolerances
 from signedstep.globalization import Raw
 from signedstep.methods import build, globalizations
-from signedstep.objective import TorchObjective
 from signedstep.space import Space
 from signedstep.status import Status
+from signedstep.tensors import TorchObjective
 from test_engine import Negated
 from test_newton import SADDLE_START, rosenbrock_hessian, saddle
 

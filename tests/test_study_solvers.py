@@ -9,8 +9,8 @@ from conftest import evaluated
 from signedstep.experiments.solvers import FIRST_ORDER, SOLVERS
 from signedstep.linesearch import Signed
 from signedstep.methods import build
-from signedstep.objective import TorchObjective
 from signedstep.space import Space
+from signedstep.tensors import TorchObjective
 
 LINE_SEARCHES = [name for name, solver in SOLVERS.items() if solver.method not in FIRST_ORDER]
 

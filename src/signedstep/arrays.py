@@ -9,7 +9,8 @@ import torch
 from scipy.optimize import approx_fprime
 from torch import Tensor
 
-from signedstep.objective import Point, Product, check_real, check_shape, check_square, pair, scalar, square
+from signedstep.objective import Point, Product
+from signedstep.returned import array_of, check_real, check_shape, check_square, pair, scalar, square
 
 
 class NumpyObjective:
@@ -50,7 +51,7 @@ class NumpyObjective:
             value = self._value(exact)
             g = self._differences(exact, scalar(value), precision(value))
         check_real(g)
-        g = np.array(g.numpy(force=True) if isinstance(g, Tensor) else g, dtype=array.dtype)
+        g = np.array(array_of(g), dtype=array.dtype)
         check_shape(g.shape, self.shape)
         return Point(x, scalar(value), torch.from_numpy(g.reshape(-1)))
 
@@ -108,7 +109,7 @@ class NumpyObjective:
     def _given(self, at: Point, x: np.ndarray, v: np.ndarray) -> np.ndarray:
         given = self.hessp(self._shaped(x), self._shaped(v), *self.args)
         check_real(given, "hessp's product")
-        given = given.numpy(force=True) if isinstance(given, Tensor) else np.asarray(given)
+        given = array_of(given)
         check_shape(given.shape, self.shape, "hessp's product")
         return given.reshape(-1)
 
@@ -126,7 +127,7 @@ class NumpyObjective:
         """The gradient alone, for differences of it."""
         self.extra_gradients += 1
         given = pair(self._value(x))[1] if self.jac is True else self.jac(self._shaped(x), *self.args)
-        return np.array(given.numpy(force=True) if isinstance(given, Tensor) else given, dtype=float).reshape(-1)
+        return np.array(array_of(given), dtype=float).reshape(-1)
 
     def _value(self, x: np.ndarray) -> Any:
         self.evals += 1

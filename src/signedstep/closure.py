@@ -9,7 +9,9 @@ from torch import Tensor
 
 from signedstep.flat import Flat
 from signedstep.kronecker import Block, Eigenbasis, Known
-from signedstep.objective import Point, Product, differentiated, scalar
+from signedstep.objective import Point, Product
+from signedstep.returned import scalar
+from signedstep.tensors import differentiated
 
 
 @runtime_checkable

@@ -9,7 +9,9 @@ from scipy.optimize import approx_fprime
 from torch import Tensor
 
 from signedstep.arrays import NumpyObjective, precision
-from signedstep.objective import Point, Product, TorchObjective, check_real, made
+from signedstep.objective import Point, Product
+from signedstep.returned import array_of, check_real
+from signedstep.tensors import TorchObjective, materialised
 
 
 class LeastSquares:
@@ -59,7 +61,7 @@ class TorchResiduals(TorchObjective):
         def product(v: Tensor) -> Tensor:
             self.hessians += 1
             (Jv,) = torch.autograd.grad(back, u, v.view(self.shape), retain_graph=True)
-            return made(torch.autograd.grad(r, leaf, Jv, retain_graph=True)[0]).reshape(-1)
+            return materialised(torch.autograd.grad(r, leaf, Jv, retain_graph=True)[0]).reshape(-1)
 
         return product
 
@@ -133,5 +135,5 @@ class NumpyResiduals(NumpyObjective):
 def _floats(residuals: Any) -> np.ndarray:
     """Residuals as a flat array of floats: squares of integers may overflow."""
     check_real(residuals, "residuals")
-    r = np.asarray(residuals.numpy(force=True) if isinstance(residuals, Tensor) else residuals).reshape(-1)
+    r = array_of(residuals).reshape(-1)
     return r if r.dtype.kind == "f" else r.astype(np.float64)

@@ -11,8 +11,8 @@ from signedstep.arrays import NumpyObjective
 from signedstep.closure import ClosureObjective
 from signedstep.methods import needs_hessian, needs_parts, needs_products, parts_in_words
 from signedstep.module import ModuleLoss
-from signedstep.objective import TorchObjective
 from signedstep.residuals import LeastSquares, TorchResiduals
+from signedstep.tensors import TorchObjective
 
 Source = TorchObjective | NumpyObjective | ClosureObjective
 _DIFFERENCES = ("2-point", "3-point")

@@ -16,9 +16,9 @@ from signedstep.experiments.problems import Problem
 from signedstep.experiments.runs import Budget
 from signedstep.experiments.solvers import FIRST_ORDER, Solver
 from signedstep.methods import build
-from signedstep.objective import TorchObjective
 from signedstep.space import Space
 from signedstep.status import Status
+from signedstep.tensors import TorchObjective
 
 BUDGET_SPENT = "The budget of iterations and evaluations was used up."
 TIME_LIMIT = "The time limit of {:g} s was reached."
