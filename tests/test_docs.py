@@ -1,5 +1,8 @@
 """The code in the documentation runs, and prints what the documentation says."""
 
+import doctest
+import importlib
+import inspect
 import os
 import re
 import shlex
@@ -16,6 +19,7 @@ from signedstep.cli import parser
 from signedstep.engine import Tolerances
 from signedstep.experiments.commands.asked import first_of, problems_of, solvers_of
 from signedstep.experiments.commands.common import place_of
+from signedstep.optim.options import FURTHER
 from signedstep.status import Status
 
 ROOT = Path(__file__).parent.parent
@@ -91,6 +95,22 @@ def test_the_page_of_minimize_has_every_option_and_every_end():
     conditions = {status for status in Status if status.ok} | {Status.RUNNING, Status.MAX_STEP}
     ends = {status.name for status in Status} - {status.name for status in conditions}
     assert sorted(named) == sorted({*options, *ends, "maxiter", "maxfun", "disp", "return_all"})
+
+
+def test_help_names_every_option():
+    """In the text for `minimize` all, in that for the optimizers those that they take."""
+    documented = set(re.findall(r"\w+", str(signedstep.minimize.__doc__).partition("Options\n")[2]))
+    options = {field.name for kind in (Settings, Tolerances) for field in fields(kind)}
+    assert {*options, "maxiter", "maxfun", "disp", "return_all"} <= documented
+    arguments = set(inspect.signature(signedstep.SecondOrder).parameters)
+    assert {*arguments, *FURTHER} <= set(re.findall(r"\w+", str(signedstep.SecondOrder.__doc__)))
+
+
+@pytest.mark.parametrize("module", ["minimize", "methods", "scipy_method", "optim.named"])
+def test_examples_in_docstrings_print_what_they_say(module):
+    failed, tried = doctest.testmod(importlib.import_module(f"signedstep.{module}"))
+    assert tried
+    assert not failed
 
 
 def bench_commands() -> list[str]:

@@ -9,39 +9,58 @@ from signedstep.status import Status
 
 
 class Record(NamedTuple):
-    """One iteration: the step taken and the point it led to."""
+    """One iteration: the step taken and the point it led to.
+
+    Attributes
+    ----------
+    k : int
+        Number of the iteration, from 1.
+    f : float
+        Objective after the step.
+    grad_norm : float
+        Euclidean norm of the gradient after the step.
+    alpha : float
+        Step size along the direction; negative where the direction pointed uphill, 0 where no step was taken.
+    cosine : float
+        Cosine between the direction and -gradient before the step (equation 3 of the paper); negative: uphill.
+    evals : int
+        Evaluations of value and gradient that the iteration cost.
+    seconds : float
+        Wall time of the iteration, the objective included.
+    learned : bool
+        Whether the curvature model accepted the pair (s, y) of this step.
+    status : Status
+        What the search achieved.
+    """
 
     k: int
-    """Number of the iteration, from 1."""
     f: float
-    """Objective after the step."""
     grad_norm: float
-    """Euclidean norm of the gradient after the step."""
     alpha: float
-    """Step size along the direction; negative where the direction pointed uphill, 0 where no step was taken."""
     cosine: float
-    """Cosine between the direction and -gradient before the step (equation 3 of the paper); negative: uphill."""
     evals: int
-    """Evaluations of value and gradient that the iteration cost."""
     seconds: float
-    """Wall time of the iteration, the objective included."""
     learned: bool
-    """Whether the curvature model accepted the pair (s, y) of this step."""
     status: Status
-    """What the search achieved."""
 
 
 class History(Sequence[Record]):
-    """The records of a run; `history.f` or `history["f"]` is one column as an array."""
+    """The records of a run, a sequence with one `Record` per iteration.
+
+    `history.alpha` or `history["alpha"]` is one column as an array, likewise every other field of `Record`: k, f,
+    grad_norm, alpha, cosine, evals, seconds, learned, status. `to_dataframe()` has them all.
+
+    Attributes
+    ----------
+    f0, grad_norm0 : float
+        Objective and Euclidean norm of the gradient at the start, before the first iteration.
+    """
 
     def __init__(self, f0: float, grad_norm0: float, records: Iterable[Record] = ()):
-        self.f0 = f0
-        """Objective at the start."""
-        self.grad_norm0 = grad_norm0
-        """Euclidean norm of the gradient at the start."""
-        self._records = list(records)
+        self.f0, self.grad_norm0, self._records = f0, grad_norm0, list(records)
 
     def append(self, record: Record) -> None:
+        """Add the record of one more iteration."""
         self._records.append(record)
 
     def __len__(self) -> int:

@@ -26,7 +26,18 @@ class Method(NamedTuple):
 
 
 def methods() -> dict[str, str]:
-    """The method names with a one-line description; `auto` also takes a globalization, as in "auto/trust"."""
+    """All names of methods, each with a description in one line.
+
+    `"<curvature>/<globalization>"` says which model of the Hessian is learned or evaluated, and how it is made into a
+    step that is safe; `"<curvature>"` alone takes the globalization that suits it best. `"auto"` is the method we
+    recommend, and takes a globalization, too, as in `"auto/trust"`. docs/methods.md compares them.
+
+    >>> import signedstep
+    >>> signedstep.methods()["lsr1"]
+    'limited-memory symmetric rank one; short for lsr1/flip'
+    >>> [name for name in signedstep.methods() if name.startswith("cg/")]
+    ['cg/wolfe', 'cg/wolfe+-']
+    """
     names = {"auto": f"the best method we have, now {AUTO}; may change between versions"}
     for name, model in CURVATURES.items():
         names[name] = f"{model.text}; short for {name}/{model.globalization}"

@@ -32,9 +32,27 @@ _TOLERANCES = tuple(field.name for field in fields(Tolerances))
 
 
 class Result(OptimizeResult):
-    """SciPy's OptimizeResult with `history`; `status` is a `Status`.
+    """What `minimize` returns: SciPy's OptimizeResult, with the history of the run.
 
-    `success` is true only where a convergence test holds at a finite point.
+    Attributes
+    ----------
+    x : array or tensor like x0
+        The best point.
+    fun, jac : float, array or tensor like x0
+        The function and its gradient there.
+    success : bool
+        True only where a convergence test holds at a finite point.
+    status : Status
+        Why the run ended.
+    message : str
+        The same as a sentence, with what a trial point raised, if that ended the run.
+    nit, nfev, njev, nhev : int
+        Iterations; evaluations of `fun`, those for finite differences included; gradients; Hessians, or products with
+        them.
+    history : History
+        One record per iteration.
+    allvecs : list
+        All iterates, with the option `return_all`.
     """
 
 
@@ -57,16 +75,19 @@ def minimize(
     Parameters
     ----------
     fun : callable, `fun(x, *args) -> float`
-        With a NumPy `x0` it gets arrays; with a torch tensor it gets tensors and is differentiated by autograd. A
-        `LeastSquares` or a `ModuleLoss` shows more of itself than values: gauss-newton, natural and kfac need that.
+        With a NumPy `x0` it gets arrays; with a torch tensor it gets tensors and is differentiated by autograd. A trial
+        point where it raises, or is not finite, counts as infinitely high; what it raises at `x0` comes through. In its
+        place a `LeastSquares` or a `ModuleLoss`, which gauss-newton, natural and kfac need: those see inside f.
     x0 : array or tensor of any shape
         The start; `fun` and the result have its type, shape and precision (integers become floats; differences are
         made in float64). Left out, a `ModuleLoss` starts at its module's parameters; it leaves them at the result.
+    args : tuple
+        Further arguments of `fun` and its derivatives.
     method : str
-        `"<curvature>"` or `"<curvature>/<globalization>"`; `signedstep.methods()` lists them.
+        "auto", `"<curvature>"` or `"<curvature>/<globalization>"`; `signedstep.methods()` lists them.
     jac : callable, True, "2-point", "3-point" or None
         The gradient, `jac(x, *args)`. True: `fun` returns value and gradient. None: autograd for tensors, forward
-        differences for arrays.
+        differences ("2-point") for arrays.
     hess : callable
         The Hessian, `hess(x, *args)`, for newton. None: autograd for tensors; for arrays, differences of the gradient,
         which must be given. Other methods warn that they do not use it.
@@ -81,32 +102,70 @@ def minimize(
         Called after every iteration with `intermediate_result`, if its parameter has that name, else with `x`;
         raising StopIteration ends the run.
     options : dict
-        maxiter, maxfun: limits (200 n, at least 1000 iterations; no limit on evaluations). Differences that newton-cg
-        makes of gradients count, but are not stopped within an iteration.
-        gtol, ftol, xtol: convergence tests, see `signedstep.engine.Tolerances` (1e-5, off, off).
-        history_size: pairs kept by limited-memory models (20; mix and auto: 50 up to 2000 unknowns).
-        gamma: the curvature where nothing is learned yet, a number or a rule ("norm", "0.1*norm", "yy/sy", ...).
-        floor: smallest eigenvalue that flip, clip and damp allow, relative to the largest.
-        c1, c2, condition, max_linesearch: of the line search; condition is "strong", "weak" or "paper" (the Wolfe
-        conditions with that curvature condition) or "armijo" (sufficient decrease only). They are
-        "strong" with c2 = 0.9, for cg with 0.1, for mix and auto "weak" with 0.999.
-        search: how they are found, "more-thuente" (the default), or "zoom" with the search and the first step of
-        `torch.optim.LBFGS`.
-        beta: of cg, "fr" (Fletcher-Reeves), "pr+" (Polak-Ribiere+), "hs" (Hestenes-Stiefel) or "dy" (Dai-Yuan).
-        krylov_size, krylov_tol: of newton-cg, gauss-newton and natural, most vectors of the Krylov space, and thus
-        products, an iteration (50), and the relative residual that ends it (None: 0.1, less while the gradient falls
-        fast).
-        fisher_samples: of natural and kfac, labels drawn at each example (0: the exact expectation).
-        mixing: of mix and auto, a `signedstep.curvature.Mixing`: which experts, and how they are weighed.
-        delta: smallest |cosine| between direction and gradient (paper, proposition 1).
-        on_failure: "restart" or "stop" after a search that found nothing.
-        disp: print a summary. return_all: keep all iterates in `allvecs`.
-        Those that have no effect on the method are warned of, as unknown ones are.
+        Any of those below. Unknown ones, and those that the method does not use, are warned of.
 
     Returns
     -------
     Result
-        x, fun, jac, nit, nfev, njev, nhev, success, status, message, history. nhev counts Hessians, or products.
+        SciPy's, with `history`: x, fun, jac, success, status, message, nit, nfev, njev, nhev.
+
+    Options
+    -------
+    gtol : 1e-5
+        Ends where the largest entry of the gradient is, in magnitude, at most this.
+    ftol, xtol : 0 (off)
+        Ends where f decreased in one iteration by at most this part of itself; where a step is at most this part of
+        the length of x.
+    maxiter : 200 n, at least 1000
+        Iterations.
+    maxfun : no limit
+        Evaluations of `fun`. Differences that newton-cg makes of gradients count, but are not stopped within an
+        iteration.
+    disp, return_all : False
+        Print a summary; keep all iterates in `result.allvecs`.
+    history_size : 20; mix and auto: 50 up to 2000 unknowns
+        Pairs that limited-memory models keep.
+    gamma : by model
+        The curvature where nothing is learned yet: a number, or a rule, "identity", "norm" (the length of y over that
+        of s), "yy/sy" or "sy/ss", perhaps with a factor, "0.1*norm".
+    floor : 1e-14; lsr1: 1e-3
+        The smallest eigenvalue that flip, clip and damp allow, relative to the largest.
+    c1 : 1e-4
+        Sufficient decrease: a part of what the slope promises, for trust regions and cubic of what the model does.
+    c2 : 0.9; cg: 0.1; mix and auto: 0.999
+        How much of the slope may be left at the end of a line search.
+    condition : "strong"; mix and auto: "weak"
+        Which condition c2 stands in: also "paper", its one-sided one, or "armijo": none, sufficient decrease only.
+    search : "more-thuente"
+        How that is found; "zoom": by the search, and from the first step, of `torch.optim.LBFGS`.
+    max_linesearch : 30
+        Trials in one iteration.
+    delta : 4e-11; float32: 2e-5
+        The smallest |cosine| between direction and gradient (proposition 1 of the paper). Below it the step goes along
+        the flipped direction, or -gradient.
+    on_failure : "restart"; wolfe with an indefinite model: "stop"
+        After a search that found nothing: start again without a model, or stop.
+    beta : "pr+"
+        Of cg: "fr" (Fletcher-Reeves), "pr+" (Polak-Ribiere+), "hs" (Hestenes-Stiefel) or "dy" (Dai-Yuan).
+    krylov_size, krylov_tol : 50, None
+        Of newton-cg, gauss-newton and natural: the most products with the matrix in one iteration, and the relative
+        residual that ends them. None: 0.1, and less while the gradient falls fast.
+    fisher_samples : 0
+        Of natural and kfac: labels drawn at each example; 0 is the exact expectation.
+    mixing : Mixing()
+        Of mix and auto: a `signedstep.curvature.Mixing`, which experts there are and how they are weighed.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import signedstep
+    >>> def rosenbrock(x):
+    ...     return 100 * (x[1] - x[0] ** 2) ** 2 + (1 - x[0]) ** 2
+    >>> result = signedstep.minimize(rosenbrock, np.array([-1.2, 1.0]), options={"gtol": 1e-4})
+    >>> result.message
+    'Converged: the largest entry of the gradient is within its tolerance.'
+    >>> bool(result.history.f[-1] == result.fun)
+    True
     """
     if bounds is not None or np.size(constraints):
         raise ValueError("signedstep minimises without bounds and constraints; use scipy.optimize.minimize for those")

@@ -8,7 +8,16 @@ from signedstep.minimize import Result, minimize
 
 
 def method(name: str) -> Callable[..., Result]:
-    """A callable for `scipy.optimize.minimize(..., method=signedstep.method("lsr1/wolfe+-"))`."""
+    """A method of ours, by its name in `signedstep.methods()`, as the `method` of `scipy.optimize.minimize`.
+
+    SciPy hands over `jac`, `hess`, `hessp`, `tol`, `callback` and `options`, which mean what they do in
+    `signedstep.minimize`, and returns our `Result`. The callable can be pickled.
+
+    >>> import scipy.optimize, signedstep
+    >>> found = scipy.optimize.minimize(scipy.optimize.rosen, [-1.2, 1.0], method=signedstep.method("lsr1/wolfe+-"))
+    >>> found.x.round(3).tolist()
+    [1.0, 1.0]
+    """
     full_name(name)  # complains now, not at the first use
     return _Method(name)
 

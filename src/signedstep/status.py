@@ -4,9 +4,17 @@ from enum import Enum
 
 
 class Status(Enum):
-    """The outcome of a search, an iteration or a run; `value` is the sentence shown to the user."""
+    """Why a search, an iteration or a whole run ended; `value` is the sentence shown to the user.
 
-    # The conditions a step was asked to satisfy hold.
+    `record.status` of a history is that of one iteration. `ok` tells whether the conditions hold that its step was
+    asked to satisfy: WOLFE, ARMIJO, RATIO (of trust regions and cubic), or APPROXIMATE_ of them where differences of f
+    are below rounding. If not, the lowest point seen may still have been a useful step.
+
+    `result.status`, or `optimizer.status`, is that of a run. `converged` tells whether one of its tests holds:
+    GRADIENT, DECREASE or STEP. docs/minimize.md says what the others mean.
+    """
+
+    # The conditions hold that a step was asked to satisfy.
     WOLFE = "The Wolfe conditions hold."
     APPROXIMATE_WOLFE = "The approximate Wolfe conditions hold; differences of f are below rounding."
     ARMIJO = "The Armijo condition holds."

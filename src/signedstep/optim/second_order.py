@@ -40,11 +40,11 @@ class SecondOrder(Resumable):
     method : str
         A name of `signedstep.methods()`.
     lr : float or Tensor
-        Factor on the first step length that each search tries, or on each step of methods without one (trust, cubic,
-        ...; if below 1); 0 evaluates without moving. Schedulers attach to it.
+        Factor on the first step length that each line search tries. Methods without one (trust, cubic, ...) shorten
+        each step by it, if it is below 1. 0 evaluates without moving. Schedulers attach to it.
     max_iter, max_eval : int
-        Iterations per `step`, and closure calls, its first included; these are counted between iterations, so that no
-        search is cut short (default: 1.25 max_iter, twice that for newton-cg, which needs a call for its products).
+        Iterations and closure calls per `step`. Calls are counted between iterations, so that no search is cut short
+        (default: 1.25 max_iter, twice that for newton-cg, which needs a call for its products).
     tolerance_grad : float
         `step` ends where the largest entry of the gradient is below this.
     tolerance_change : float
