@@ -1,6 +1,7 @@
 """The passes in C: what they may read, and that threads do not change a digit. Their sums: tests/test_space.py."""
 
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -27,6 +28,14 @@ def test_it_is_built_where_it_can_be():
     """An error in the C sources is a warning at installation, so somebody has to look."""
     assert native.available()
     assert small.available()
+
+
+@pytest.mark.parametrize("name", ["MOST_VECTORS", "MOST_DIFFERENCES", "MOST_ROWS"])
+def test_python_and_c_agree_on_how_much_a_call_takes(name):
+    """The same names are written in both; C refuses what is more, and Python has to know beforehand."""
+    sources = [path.read_text() for path in Path(native.__file__).parent.glob("*.[ch]")]
+    (defined,) = [int(number) for text in sources for number in re.findall(rf"^#define {name} (\d+)", text, re.M)]
+    assert defined == getattr(small if name == "MOST_ROWS" else native, name)
 
 
 @pytest.fixture
