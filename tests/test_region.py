@@ -319,8 +319,8 @@ def test_a_model_does_not_learn_from_trials_that_are_far_off(curvature, region):
 
 
 def test_only_a_rise_of_the_size_of_the_prediction_teaches():
-    assert Trial(1, -1, predicted=1, far=1e10, seen=-99).teaches
-    assert not Trial(1, -1, predicted=1, far=1e10, seen=-101).teaches
+    assert Trial(1, -1, predicted=1, far=1e10, actual=-99).teaches
+    assert not Trial(1, -1, predicted=1, far=1e10, actual=-101).teaches
     assert not Trial(1, -1, predicted=1, far=1e10).teaches, "f was not finite"
 
 

@@ -30,14 +30,14 @@ class Noise:
 
         `start` and `end` are the slopes at both ends of the step, times its length.
         """
-        seen, by_slopes = f - self.f0, 0.5 * (start + end)
-        small = abs(seen) <= self.most and abs(by_slopes) <= _FAR * self.most
-        deviation = abs(seen - by_slopes)
+        by_values, by_slopes = f - self.f0, 0.5 * (start + end)
+        small = abs(by_values) <= self.most and abs(by_slopes) <= _FAR * self.most
+        deviation = abs(by_values - by_slopes)
         if small and abs(end - start) <= _STRAIGHT * abs(start) and deviation > _CLEAR * abs(by_slopes):
             self.level = max(self.level, min(2 * deviation, self.most))
-        if abs(seen) <= self.level and (abs(by_slopes) <= _FAR * self.level or self.f0 == 0):
+        if abs(by_values) <= self.level and (abs(by_slopes) <= _FAR * self.level or self.f0 == 0):
             return by_slopes, True
-        return seen, False
+        return by_values, False
 
     def contradicts(self, change: float, end: float) -> bool:
         """Whether f rises, plainly, to where its slope still says that it falls."""

@@ -38,7 +38,7 @@ the curvature it shows would make the next steps too short to be seen."""
 
 
 class Trial(NamedTuple):
-    """A trial step: its length, the slope g.p at its start, the fall of f that was predicted and the one seen.
+    """A trial step: its length, the slope g.p at its start, the fall of f that the model predicted and the actual one.
 
     Length and slope are at first what the model believes, and after the evaluation what they are.
     """
@@ -48,7 +48,7 @@ class Trial(NamedTuple):
     predicted: float
     far: float
     """The length from which it counts as the longest."""
-    seen: float = math.nan
+    actual: float = math.nan
     """NaN where the objective is not finite or raises."""
     drowned: bool = False
     """The fall of f is below the noise, and was taken from the slopes."""
@@ -58,14 +58,14 @@ class Trial(NamedTuple):
 
     @property
     def ratio(self) -> float:
-        return self.seen / self.predicted
+        return self.actual / self.predicted
 
     @property
     def status(self) -> Status:
         if self.accepted:
             far = self.length >= self.far and self.ratio >= _GOOD
             return Status.MAX_STEP if far else (Status.APPROXIMATE_RATIO if self.drowned else Status.RATIO)
-        if math.isnan(self.seen):
+        if math.isnan(self.actual):
             return Status.WALL
         if self.contradicted:
             return Status.CONTRADICTION
@@ -74,13 +74,15 @@ class Trial(NamedTuple):
     @property
     def teaches(self) -> bool:
         """Whether a model can learn from it, though it was refused."""
-        return self.seen >= -_LESSON * self.predicted
+        return self.actual >= -_LESSON * self.predicted
 
     def parabola(self) -> float:
         """The part of a refused step at which a parabola through what is known has its minimum."""
-        if math.isnan(self.seen):
+        if math.isnan(self.actual):
             return 0.25
-        return min(max(0.5 * self.slope / (self.seen + self.slope), 0.1), 0.5) if self.seen + self.slope < 0 else 0.5
+        if not self.actual + self.slope < 0:
+            return 0.5
+        return min(max(0.5 * self.slope / (self.actual + self.slope), 0.1), 0.5)
 
 
 class Region(Globalization):
@@ -103,36 +105,36 @@ class Region(Globalization):
     def first(self, length: float, size: float) -> float:
         """The bound that lets a gradient of this size go about this far."""
 
-    def tightened(self, seen: Spectrum, bound: float, length: float) -> float:
-        """The bound for this trial, after a step of some length; NaN at first."""
+    def tightened(self, model: Spectrum, bound: float, length: float) -> float:
+        """The bound for this trial; `length` is that of the last step, NaN at first."""
         return bound
 
     @abstractmethod
-    def least(self, seen: Spectrum, bound: float) -> np.ndarray:
+    def least(self, model: Spectrum, bound: float) -> np.ndarray:
         """The coordinates of the bounded model's least point."""
 
-    def fall(self, seen: Spectrum, bound: float, a: np.ndarray) -> float:
+    def fall(self, model: Spectrum, bound: float, a: np.ndarray) -> float:
         """How far the bounded model falls up to a point."""
-        return secular.decrease(seen.w, seen.c, a)
+        return secular.decrease(model.w, model.c, a)
 
     @abstractmethod
     def after(self, bound: float, trial: Trial) -> float:
         """The bound for the next trial, after this one was accepted or refused."""
 
     def step(self, objective: Objective, at: Point, B: Curvature, scale: Scale, budget: float = math.inf) -> Step:
-        seen, size = self._model(at.g, B), math.sqrt(self.space.square(at.g))
+        model, size = self._model(at.g, B), math.sqrt(self.space.square(at.g))
         # a unit in the last place of x, `rounding` being 8 of them: less may change x by rounding only
         visible = 0.125 * self.rounding * math.sqrt(self.space.square(at.x))
-        first = max(_natural(seen, size, scale), 100 * visible)
+        first = max(_natural(model, size, scale), 100 * visible)
         bound = scale.bound if scale.bound > 0 else self.first(first, size)
-        bound = self.tightened(seen, bound, scale.length / self.share)
-        a = self.share * self.least(seen, bound)
-        predicted = self.fall(seen, bound, a)
+        bound = self.tightened(model, bound, scale.length / self.share)
+        a = self.share * self.least(model, bound)
+        predicted = self.fall(model, bound, a)
         length = float(np.linalg.norm(a))
-        trial = Trial(length, float(seen.c @ a), predicted, _FAR * (scale.first if scale.first > 0 else length))
+        trial = Trial(length, float(model.c @ a), predicted, _FAR * (scale.first if scale.first > 0 else length))
         if not (predicted > 0 and 0 < length < math.inf):
             return Step(None, 0.0, math.nan, 0, Status.STALLED, scale)
-        p = seen.lift(a)
+        p = model.lift(a)
         if length <= visible and self.space.agreed(torch.equal(self.space.moved(at.x, p, 1.0), at.x)):
             return Step(None, 0.0, math.nan, 0, Status.STALLED, scale)
         point, trial, error = self._tried(objective, at, B, p, trial)
@@ -150,11 +152,11 @@ class Region(Globalization):
     def _model(self, g: Tensor, B: Curvature) -> Spectrum:
         """The model's spectrum; that of a plain slope where it knows nothing yet, or has overflowed."""
         try:
-            seen = B.spectrum(g) if B.learned else None
+            model = B.spectrum(g) if B.learned else None
         except NOT_FINITE:
-            seen = None
-        if seen and np.isfinite(seen.c).all() and not np.isnan(seen.w).any():
-            return seen
+            model = None
+        if model and np.isfinite(model.c).all() and not np.isnan(model.w).any():
+            return model
         return along(g, math.sqrt(self.space.square(g)), 0.0)
 
     def _tried(
@@ -188,7 +190,7 @@ class Region(Globalization):
         if accepted:
             self.space.remember(point.g, square)
         return trial._replace(
-            seen=-change,
+            actual=-change,
             drowned=drowned,
             accepted=accepted,
             contradicted=noise.contradicts(change, slope),
@@ -217,8 +219,8 @@ class TrustRegion(Region):
     def first(self, length: float, size: float) -> float:
         return length
 
-    def least(self, seen: Spectrum, bound: float) -> np.ndarray:
-        return self.rule(seen.w, seen.c, bound)
+    def least(self, model: Spectrum, bound: float) -> np.ndarray:
+        return self.rule(model.w, model.c, bound)
 
     def after(self, bound: float, trial: Trial) -> float:
         length = trial.length / self.share
@@ -242,30 +244,30 @@ class Cubic(Region):
     `reach` times as long as the last one. A model without such an eigenvalue says itself how far to go.
     """
 
-    def first(self, length: float, size: float) -> float:
-        return size / length / length
-
     reach = 4.0
     """How many times as long as the last step a step may be."""
 
-    def tightened(self, seen: Spectrum, bound: float, length: float) -> float:
-        a, _ = secular.cubic(seen.w, seen.c, bound)
+    def first(self, length: float, size: float) -> float:
+        return size / length / length
+
+    def tightened(self, model: Spectrum, bound: float, length: float) -> float:
+        a, _ = secular.cubic(model.w, model.c, bound)
         longest = self.reach * length
-        if seen.w.min() >= 0 or not float(a @ a) > longest * longest:
+        if model.w.min() >= 0 or not float(a @ a) > longest * longest:
             return bound
-        _, multiplier = secular.ball(seen.w, seen.c, longest)
+        _, multiplier = secular.ball(model.w, model.c, longest)
         return max(bound, multiplier / longest)
 
-    def least(self, seen: Spectrum, bound: float) -> np.ndarray:
-        return secular.cubic(seen.w, seen.c, bound)[0]
+    def least(self, model: Spectrum, bound: float) -> np.ndarray:
+        return secular.cubic(model.w, model.c, bound)[0]
 
-    def fall(self, seen: Spectrum, bound: float, a: np.ndarray) -> float:
+    def fall(self, model: Spectrum, bound: float, a: np.ndarray) -> float:
         length = float(np.linalg.norm(a))
-        return super().fall(seen, bound, a) - bound * length * length * length / 3
+        return super().fall(model, bound, a) - bound * length * length * length / 3
 
     def after(self, bound: float, trial: Trial) -> float:
-        # f(x + p) - q(p) = predicted - seen + sigma |p|^3/3
-        shown = bound + 3 * (trial.predicted - trial.seen) / trial.length / trial.length / trial.length
+        # f(x + p) - q(p) = predicted - actual + sigma |p|^3/3
+        shown = bound + 3 * (trial.predicted - trial.actual) / trial.length / trial.length / trial.length
         if not trial.accepted:
             return min(max(shown, 2 * bound), 100 * bound) if math.isfinite(shown) else 10 * bound
         term = bound * trial.length * trial.length * trial.length / 3
@@ -273,9 +275,9 @@ class Cubic(Region):
         return min(max(shown, 0.1 * bound), bound) if lower else bound
 
 
-def _natural(seen: Spectrum, size: float, scale: Scale) -> float:
+def _natural(model: Spectrum, size: float, scale: Scale) -> float:
     """A first length: the model's along the gradient, else that of the last step, else 1."""
-    w = np.where(np.isfinite(seen.w), seen.w, 0.0)
-    curvature = abs(float(w @ (seen.c / size) ** 2))
+    w = np.where(np.isfinite(model.w), model.w, 0.0)
+    curvature = abs(float(w @ (model.c / size) ** 2))
     length = size / curvature if curvature > 0 else math.inf
     return length if 0 < length < math.inf else (scale.length if scale.length > 0 else 1.0)

@@ -76,7 +76,9 @@ def _root(w: np.ndarray, c: np.ndarray, bound: Bound, below: Callable[..., np.nd
     return _newton(d, c, m, met, shift, bound)
 
 
-def _newton(d: np.ndarray, c: np.ndarray, m: float, met: np.ndarray, shift: float, bound: Bound):
+def _newton(
+    d: np.ndarray, c: np.ndarray, m: float, met: np.ndarray, shift: float, bound: Bound
+) -> tuple[np.ndarray, float]:
     """Newton's method from the left of the root, until rounding stops it."""
     for _ in range(200):
         a = _step(d, c, m, met)

@@ -50,16 +50,16 @@ class Krylov(Curvature):
 
     def move(self, objective: Objective, at: Point) -> None:
         self.objective, self.at = objective, at
-        self._forgotten, self._looked = False, False
-        self._seen: Subspace | None = None
+        self._forgotten, self._looked_further = False, False
+        self._subspace: Subspace | None = None
         self._product: Product | None = None  # holds a graph: free it before the next one is made
 
     def forget(self, objective: Objective, at: Point) -> None:
         self._forgotten = True
 
     def update(self, old: Point, new: Point) -> bool:
-        if self._looked and self._seen:
-            self._probe = self._lowest(self._seen)
+        if self._looked_further and self._subspace:
+            self._probe = self._lowest(self._subspace)
         before, after = self.space.square(old.g), self.space.square(new.g)
         self._forcing = min(LOOSEST, max(0.9 * after / before, refusal_threshold(new.g.dtype)))
         self.move(self.objective, new)
@@ -70,23 +70,23 @@ class Krylov(Curvature):
 
     @property
     def learned(self) -> int:  # pyright: ignore[reportIncompatibleVariableOverride]
-        return 0 if self._forgotten else self._around(self.at.g).k
+        return 0 if self._forgotten else self._krylov_space(self.at.g).k
 
     def solve(self, g: Tensor) -> Tensor:
         if not self.learned:
             return g.clone()
-        seen = self._diagonalised(self._around(g), g)
-        return seen.lift(-rules.newton(seen.w, seen.c))
+        w, c, lift = self._diagonalised(self._krylov_space(g), g)
+        return lift(-rules.newton(w, c))
 
     def spectrum(self, g: Tensor) -> Spectrum:
         if not self.learned:
             return rules.along(g, math.sqrt(self.space.square(g)), 1.0)
-        seen = self._around(g)
-        if not (self.definite or self._looked):
-            self._looked = True
+        subspace = self._krylov_space(g)
+        if not (self.definite or self._looked_further):
+            self._looked_further = True
             if self._product is not None:
-                self._look(seen, self._product)
-        return self._diagonalised(seen, g)
+                self._look_further(subspace, self._product)
+        return self._diagonalised(subspace, g)
 
     def matrix(self) -> Tensor:
         n = self.at.x.numel()
@@ -109,45 +109,45 @@ class Krylov(Curvature):
         self._probe = None if state["probe"] is None else state["probe"].to(at.x)
         self._forcing, self._forgotten = state["forcing"], state["forgotten"]
 
-    def _around(self, g: Tensor) -> Subspace:
+    def _krylov_space(self, g: Tensor) -> Subspace:
         """The Krylov space of g; empty where products overflow."""
-        if self._seen is None or g is not self._start:
-            self._start, self._looked = g, False
-            self._seen = Subspace(self.space, g)
+        if self._subspace is None or g is not self._start:
+            self._start, self._looked_further = g, False
+            self._subspace = Subspace(self.space, g)
             try:
                 self._product = product = self.products(self.objective, self.at)
                 tolerance = self._forcing if self.tolerance is None else self.tolerance
-                self._seen.solve(product, g, tolerance, self.size)
+                self._subspace.solve(product, g, tolerance, self.size)
             except OVERFLOWS:
-                self._seen.broken = True
-        return self._seen
+                self._subspace.broken = True
+        return self._subspace
 
-    def _look(self, seen: Subspace, product: Product) -> None:
+    def _look_further(self, subspace: Subspace, product: Product) -> None:
         """Look for negative curvature that the gradient does not see."""
-        near = seen.invariant or self._forcing < LOOSEST
-        count = max(seen.k, 10) if near else 1 + seen.k // 4
+        near = subspace.invariant or self._forcing < LOOSEST
+        count = max(subspace.k, 10) if near else 1 + subspace.k // 4
         try:
-            if self._probe is None or not seen.look(product, self._probe, count):
-                seen.look(product, self._random(), count)
+            if self._probe is None or not subspace.look(product, self._probe, count):
+                subspace.look(product, self._random(), count)
         except OVERFLOWS:
-            seen.broken = True
+            subspace.broken = True
 
     def _random(self) -> Tensor:
         generator = torch.Generator().manual_seed(0)
         return torch.randn(len(self.at.x), generator=generator, device="cpu").to(self.at.x)
 
-    def _diagonalised(self, seen: Subspace, g: Tensor) -> Spectrum:
-        w, Q = eigen(seen.T)
-        V, size = seen.V, math.sqrt(self.space.square(g))
+    def _diagonalised(self, subspace: Subspace, g: Tensor) -> Spectrum:
+        w, Q = eigen(subspace.T)
+        V, size = subspace.V, math.sqrt(self.space.square(g))
 
         def lift(a: np.ndarray) -> Tensor:
             return self.space.combine(Q @ a, V, 0.0, g)
 
         return Spectrum(w, size * Q[0], lift)
 
-    def _lowest(self, seen: Subspace) -> Tensor:
-        _, Q = eigen(seen.T)
-        return self.space.combine(Q[:, 0].copy(), seen.V, 0.0, self.at.g)
+    def _lowest(self, subspace: Subspace) -> Tensor:
+        _, Q = eigen(subspace.T)
+        return self.space.combine(Q[:, 0].copy(), subspace.V, 0.0, self.at.g)
 
 
 class NewtonCG(Krylov):

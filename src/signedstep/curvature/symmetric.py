@@ -57,8 +57,8 @@ def invert(M: np.ndarray) -> tuple[np.ndarray, bool]:
     regular = not info and bool(np.abs(inverse).max() < 1 / (64 * EPS))  # the largest entry of `scaled` is 1
     if not regular:
         e, V = eigen(scaled)
-        seen = np.abs(e) > EPS**0.75 * np.abs(e).max()
-        inverse = product(V[:, seen] / e[seen], V[:, seen].T)
+        kept = np.abs(e) > EPS**0.75 * np.abs(e).max()
+        inverse = product(V[:, kept] / e[kept], V[:, kept].T)
     return inverse / scale, regular
 
 
