@@ -1,4 +1,7 @@
-"""Checks of what users pass in: an error names the argument, what was given and what is accepted."""
+"""Checks of what users pass in, which come back if they are right.
+
+An error names the argument, what was given and what is accepted.
+"""
 
 import math
 from collections.abc import Callable, Collection
@@ -45,7 +48,8 @@ def check_choice(name: str, value: Any, choices: Collection[str]) -> str:
     return value
 
 
-def check_flag(name: str, value: Any) -> None:
+def check_flag(name: str, value: Any) -> bool:
     """True or False, not something that only counts as one of them."""
     if not isinstance(value, bool):
         raise TypeError(f"{name} must be True or False, got {value!r}")
+    return value

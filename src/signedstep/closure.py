@@ -110,15 +110,15 @@ class ClosureObjective:
             )
 
     def gauss_newton(self, at: Point) -> Product:
-        return self._operator(at, self._with_parts().gauss_newton(self._placed(at)))
+        return self._operator(at, self._with_parts().gauss_newton(self._params_at(at)))
 
     def fisher(self, at: Point, samples: int) -> Product:
-        return self._operator(at, self._with_parts().fisher(self._placed(at), samples))
+        return self._operator(at, self._with_parts().fisher(self._params_at(at), samples))
 
     def kronecker(self, at: Point, samples: int) -> Known:
         self.hessians += 1
         with torch.enable_grad():
-            blocks = self._with_parts().kronecker(self._placed(at), samples)
+            blocks = self._with_parts().kronecker(self._params_at(at), samples)
         basis, flat = Eigenbasis(blocks), self.flat
         coordinates = lambda v: basis.coordinates(flat.shaped(v))  # noqa: E731
         return basis.w, coordinates, lambda a: flat.gathered(basis.lift(a, flat.params))
@@ -133,8 +133,8 @@ class ClosureObjective:
             raise ValueError("Gauss-Newton and Fisher matrices model a loss from below: they cannot maximize")
         return self.closure
 
-    def _placed(self, at: Point) -> list[Tensor]:
-        """The parameters, at a point."""
+    def _params_at(self, at: Point) -> list[Tensor]:
+        """The parameters, set to a point."""
         if any(p.is_complex() for p in self.flat.params):
             raise TypeError("Gauss-Newton and Fisher matrices need real parameters")
         self.newest = None
@@ -144,7 +144,7 @@ class ClosureObjective:
     def _operator(self, at: Point, matrix: Any) -> Product:
         def product(v: Tensor) -> Tensor:
             self.hessians += 1
-            self._placed(at)  # trials may have been evaluated since
+            self._params_at(at)  # trials may have been evaluated since
             return self.flat.gathered(matrix @ self.flat.shaped(v))
 
         return product

@@ -27,7 +27,7 @@ from signedstep.space import Space
 from signedstep.status import Status
 
 _RUN_OPTIONS = ("maxiter", "maxfun", "disp", "return_all")
-_SHAPE_OPTIONS = tuple(field.name for field in fields(Settings))
+_SETTINGS = tuple(field.name for field in fields(Settings))
 _TOLERANCES = tuple(field.name for field in fields(Tolerances))
 
 
@@ -185,9 +185,9 @@ def minimize(
 
     space = Space()
     start, front = _start(x0, space.room)
-    shape = _pick(options, _SHAPE_OPTIONS)
-    parts = build(method, start, space, shape)
-    warn_of_no_effect(shape, parts.name, stacklevel=2)
+    settings = _pick(options, _SETTINGS)
+    parts = build(method, start, space, settings)
+    warn_of_no_effect(settings, parts.name, stacklevel=2)
     objective = objective_of(fun, Derivatives(jac, hess, hessp), args, start, front.shape, parts.name, tensors)
     tolerances = Tolerances(**_pick(options, _TOLERANCES))
     costs = objective.cost, second_cost(objective, parts.name)
@@ -340,7 +340,7 @@ def _pick(options: Mapping[str, Any], names: tuple[str, ...]) -> dict[str, Any]:
 
 
 def _warn_unknown(options: Mapping[str, Any]) -> None:
-    known = {*_RUN_OPTIONS, *_SHAPE_OPTIONS, *_TOLERANCES}
+    known = {*_RUN_OPTIONS, *_SETTINGS, *_TOLERANCES}
     unknown = [name for name in options if name not in known]
     if unknown:
         message = f"Unknown solver options: {', '.join(unknown)}; known are {', '.join(sorted(known))}"

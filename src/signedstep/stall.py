@@ -25,6 +25,10 @@ class Stall:
         self.restarted = (math.inf, math.inf)  # f and the gradient at the last restart
 
     def sees(self, f: float, grad_norm: float, length: float, ok: bool = True) -> bool:
+        """Take in where a step of some length has led; whether the run stands still.
+
+        `ok` tells whether the conditions of the search hold that found it.
+        """
         blind, failed = length < self.resolution, not ok and self.resolution > 0
         wanted = self.crawling if blind else self.poor if failed else self.rounding
         lower = f < self.f - wanted * abs(self.f)
@@ -39,7 +43,10 @@ class Stall:
         return self.idle >= self.patience
 
     def deserves_a_restart(self) -> bool:
-        """Whether a stall may be the model's fault: not if a restart has just led nowhere."""
+        """Whether a stall may be the model's fault: not if a restart has just led nowhere.
+
+        If it may, the restart is taken as made, and counting begins anew.
+        """
         f, grad_norm = self.restarted
         if self.f > f - 1e-3 * abs(f) and self.grad_norm > 0.5 * grad_norm:
             return False

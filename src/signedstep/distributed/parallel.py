@@ -50,8 +50,7 @@ class Parallel:
     ):
         self.loss = check_choice("loss", loss, LOSSES)
         self.averaged = check_choice("gradients", gradients, GRADIENTS) == "averaged"
-        check_flag("shard", shard)
-        self.shard = shard
+        self.shard = check_flag("shard", shard)
         if count is not None and (self.averaged or loss == "sum"):
             raise ValueError(
                 "counts weight a mean of local gradients; a sum needs none, and averaged gradients were averaged "

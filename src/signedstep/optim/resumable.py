@@ -26,8 +26,8 @@ class Resumable(Optimizer):
     _parallel: Parallel | None = None  # of optimizers that were unpickled, too
     _method: str
     """The full name of the engine's method."""
-    _shape: dict[str, Any]
-    """The options that it was built with."""
+    _built_with: dict[str, Any]
+    """The method as it was asked for, and the options that shape it."""
 
     def state_dict(self) -> dict[str, Any]:
         """A snapshot: later steps do not change it. Load it, and training goes on bit for bit."""
@@ -101,7 +101,7 @@ class Resumable(Optimizer):
         """Whether the engine, or the state to make one from, is for other parameters or options than those now."""
         saved = self._saved
         if self._engine and self._flat:
-            return not flat.same(self._flat) or self._shape != self._settings
+            return not flat.same(self._flat) or self._built_with != self._settings
         return "engine" in saved and (
             shapes(flat.layout) != shapes(saved["layout"]) or saved.get("shape") != self._settings
         )
@@ -133,7 +133,7 @@ class Resumable(Optimizer):
             self._note()
             layout = [[list(shape), dtype] for shape, dtype in self._flat.layout]
             engine = mapped(self._flat.saved, self._engine.state())
-            self.state[self._first].update(method=self._method, layout=layout, shape=self._shape, engine=engine)
+            self.state[self._first].update(method=self._method, layout=layout, shape=self._built_with, engine=engine)
 
 
 def _reached(k: int, evals: int, f: float, status: str) -> str:

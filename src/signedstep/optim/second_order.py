@@ -283,7 +283,7 @@ class SecondOrder(Resumable):
 
     def _new_engine(self, objective: ClosureObjective, at: Point) -> Engine:
         options, space = self._options, objective.flat.space()
-        self._shape = self._settings
+        self._built_with = self._settings
         parts = build(options["method"], at.x, space, group_options.settings(options))
         self._method = parts.name
         return Engine(objective, at, parts.curvature, parts.globalization, space, self._tolerances, parts.on_failure)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from signedstep.experiments.bench.results import ADAM, Results, losses
-from signedstep.experiments.bench.runs import KINDS, BenchOutcome
+from signedstep.experiments.bench.runs import BUDGET, KINDS, BenchOutcome
 from signedstep.experiments.bench.solved import TAUS, solved
 from signedstep.experiments.bench.solvers import PEERS
 from signedstep.experiments.bench.wins import CHECKPOINTS, Duel, duel, time_to_match
@@ -135,7 +135,7 @@ def _outside(runs: Sequence[BenchOutcome]) -> str:
 
 
 def _reasons(runs: Sequence[BenchOutcome]) -> str:
-    counts = Counter(run.ended for run in runs if run.kind != "budget")
+    counts = Counter(run.ended for run in runs if run.kind != BUDGET)
     return "; ".join(f"{count} x {text}" for text, count in counts.most_common(2))
 
 
