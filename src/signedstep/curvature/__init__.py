@@ -1,4 +1,11 @@
-"""Curvature models: what is known about the Hessian."""
+"""Curvature models: what is known about the Hessian. `base` has the contract.
+
+- Learned from pairs (s, y): `identity` and `conjugate`; n x n matrices in `dense` and `selfscaled`; limited memory in
+  `limited` and `mix` (whose `experts` are several models of the same pairs), on what they share: `pairs` and `memory`.
+- Known at one point: `local`, with the Hessian in `exact` and Kronecker factors in `kfac`; `krylov`, by products with
+  vectors, on the basis that `lanczos` builds.
+- Beneath them: `gamma`, the curvature where nothing is learned; algebra of small matrices in `compact` and `symmetric`.
+"""
 
 from signedstep.curvature.base import Curvature
 from signedstep.curvature.conjugate import BETAS, ConjugateGradient
