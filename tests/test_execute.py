@@ -12,7 +12,7 @@ import torch
 from threadpoolctl import threadpool_info
 
 import signedstep
-from signedstep.experiments.execute import execute, execute_at
+from signedstep.experiments.execute import execute
 from signedstep.experiments.problems import Place, Problem
 from signedstep.experiments.runs import Budget, Network, Run
 from signedstep.experiments.solvers import BASELINES, SOLVERS, Solver
@@ -126,10 +126,10 @@ def test_numbers_do_not_depend_on_threads_and_those_are_given_back():
         seen.append({torch.get_num_threads(), *pools})
 
     torch.set_num_threads(1)
-    one = execute_at(big, Place(), watch)
+    one = execute(big, Place(), watch)
     torch.set_num_threads(2)
     try:
-        assert numbers(execute_at(big, Place(), watch)) == numbers(one)
+        assert numbers(execute(big, Place(), watch)) == numbers(one)
         assert torch.get_num_threads() == 2
     finally:
         torch.set_num_threads(1)
@@ -174,7 +174,7 @@ def test_a_child_that_is_killed_from_outside_is_told_from_the_time_limit():
         if k == 1:
             os.kill(children()[0], signal.SIGKILL)
 
-    outcome = execute_at(replace(SLOW, budget=Budget(10**6, 1, 60.0)), Place(), kill)
+    outcome = execute(replace(SLOW, budget=Budget(10**6, 1, 60.0)), Place(), kill)
     assert not outcome.finished
     assert "killed from outside" in outcome.ended
     assert len(outcome.trace.f) >= 2
@@ -185,7 +185,7 @@ def test_a_child_that_fails_says_why(tmp_path):
     file.write_text("1,2,1\n3,4,-1\n")
     run = replace(SLOW, data="data.csv", network=Network(activation="relu", scale=1e120))
     with pytest.raises(RuntimeError, match=r"(?s)the process of data.csv/.* failed:.*give the network a smaller scale"):
-        execute_at(run, Place(file=str(file)))
+        execute(run, Place(file=str(file)))
 
 
 def test_matrices_that_would_not_fit_are_not_tried():

@@ -27,9 +27,9 @@ from signedstep.experiments.verdicts import (
     agreed,
     beats_or_leads,
     both_parts,
+    duel_table,
     judged,
     keeps_up,
-    lower,
     numbers,
     share,
 )
@@ -94,7 +94,7 @@ def signed_converges(everything: Sequence[Panel]) -> Claim:
         judged(found, lambda each: both_parts(goes_on, each.beats)),
         f"{sentence}." if runs else "There are no such runs.",
         {"runs": len(runs), "stalled": stopped, "gradient fell to": median(falls), **numbers(found)},
-        lower({"Wolfe± below positive-only": found}),
+        duel_table({"Wolfe± below positive-only": found}),
     )
 
 
@@ -118,7 +118,7 @@ def below_bfgs(everything: Sequence[Panel]) -> Claim:
         agreed([both_parts(found[m].beats, _grows(ratios[m])) for m in MEASURES]) if enough else FEW,
         sentence if depths else "No data set has runs of both.",
         {"depths": depths, "ratios": ratios, **numbers(found)},
-        lower({"SR1± below BFGS": found}),
+        duel_table({"SR1± below BFGS": found}),
     )
 
 
@@ -172,7 +172,7 @@ def beats_others(main: Sequence[Panel]) -> Claim:
         agreed([*parts.values()]) if enough else FEW,
         listed or "No data set has runs of it and of another method.",
         {"parts": parts, **{rival: numbers(found) for rival, found in fought.items()}},
-        lower({f"below {label(rival)}": found for rival, found in fought.items()}),
+        duel_table({f"below {label(rival)}": found for rival, found in fought.items()}),
     )
 
 
@@ -189,7 +189,7 @@ def beats_scaled(main: Sequence[Panel]) -> Claim:
         judged(found, beats_or_leads),
         f"{sentence}." if found["evals"].pairs else "It was not run.",
         {**numbers(found), "flip": numbers(flips), "mix": numbers(mixes)},
-        lower({"l-SR1± below it": found, "l-SR1+flip below it": flips, "mix below it": mixes}),
+        duel_table({"l-SR1± below it": found, "l-SR1+flip below it": flips, "mix below it": mixes}),
     )
 
 

@@ -19,13 +19,11 @@ DENSE_MATRICES = 5
 """Matrices of n x n numbers that an iteration with an eigendecomposition holds at once: 4.3 were measured."""
 
 
-def execute(run: Run, data_dir: Path | None = None) -> Outcome:
-    """Carry out a run of a known data set, on one thread: its numbers are the same whatever runs beside it."""
-    return execute_at(run, Place(str(data_dir) if data_dir else None))
+def execute(run: Run, place: Place = Place(), watch: Hear | None = None) -> Outcome:  # noqa: B008
+    """Carry out a run on one thread: its numbers are the same whatever runs beside it.
 
-
-def execute_at(run: Run, place: Place, watch: Hear | None = None) -> Outcome:
-    """The same with data anywhere; `watch` is told of every iteration."""
+    `watch` is told of every iteration.
+    """
     check_choice("solver", run.solver, SOLVERS)
     solver, problem = SOLVERS[run.solver], Problem.of(run, place)
     entries: list[Entry] = []

@@ -11,7 +11,7 @@ from contextlib import closing
 from functools import partial
 from typing import Any, Protocol
 
-from signedstep.experiments.execute import execute_at
+from signedstep.experiments.execute import execute
 from signedstep.experiments.heartbeat import Heartbeats, sender
 from signedstep.experiments.problems import Place
 from signedstep.experiments.store import Kept, Named, Store
@@ -46,7 +46,7 @@ def complete(runs: Sequence[Named], store: Store, backend: Backend, place: Place
     return found
 
 
-def here(jobs: int | None = None, work: Work = execute_at) -> Backend:
+def here(jobs: int | None = None, work: Work = execute) -> Backend:
     """A backend of this machine: so many processes of one thread, as many as it has cores; with one, this process."""
     from joblib import cpu_count
 
@@ -100,7 +100,7 @@ def _end_with(parent: int) -> None:
         threading.Thread(target=wait, daemon=True).start()
 
 
-def on_dask(address: str, work: Work = execute_at) -> Backend:
+def on_dask(address: str, work: Work = execute) -> Backend:
     """A backend that is a Dask cluster, whose workers see the same files and should have one thread each."""
 
     def backend(runs: Sequence[Named], place: Place, listener: Listener) -> Outcomes:

@@ -69,8 +69,8 @@ def numbers(found: Duels) -> dict[str, Any]:
     return {MEASURE_NAMES[measure]: each.evidence for measure, each in found.items()}
 
 
-def lower(rows: dict[str, Duels]) -> list[list[str]]:
-    """The table of evidence of some duels."""
+def duel_table(rows: dict[str, Duels]) -> list[list[str]]:
+    """The evidence of some duels, by a name for each, as a small table: how often the first ended below the second."""
     rows = {name: duels for name, duels in rows.items() if duels["iterations"].pairs}
     head = ["lower loss", *(f"at equal {MEASURE_NAMES[measure]}" for measure in MEASURES)]
     return [head, *([name, *map(str, duels.values())] for name, duels in rows.items())] if rows else []

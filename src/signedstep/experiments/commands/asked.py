@@ -56,9 +56,8 @@ def problems_of(arguments: argparse.Namespace, place: Place, say: Callable[[str]
     installed = [problem for problem in asked if not package_missing(problem.family)]
     absent = unavailable(installed, place)
     if absent:
-        sets = sorted({str(problem.data) for problem in absent})
-        say(f"Left out for data sets that are not here, {', '.join(sets)}: {counted(len(absent), 'problem')} "
-            "(`signedstep data fetch NAME` gets a set).")  # fmt: skip
+        sets, count = ", ".join(sorted({str(problem.data) for problem in absent})), counted(len(absent), "problem")
+        say(f"Left out for data sets that are not here, {sets}: {count} (`signedstep data fetch NAME` gets a set).")
     left = [problem for problem in installed if problem not in absent]
     if not left:
         count = counted(len(asked), "problem")
