@@ -240,3 +240,10 @@ def test_a_run_that_cannot_start_says_which_option_to_change(tmp_path, capsys):
     words = ["compare", "heart", *OWN, "--activation", "relu", "--scale", "1e200", "--results", tmp_path]
     assert status(*words) == 2
     assert "smaller scale" in capsys.readouterr().err
+
+
+def test_a_cluster_that_is_not_there_ends_the_program_and_not_the_command_only(tmp_path):
+    words = ["compare", "heart", *OWN, "--dask", "nowhere", "--results", str(tmp_path)]
+    asked = subprocess.run([sys.executable, "-m", "signedstep.cli", *words], capture_output=True, text=True, timeout=60)
+    assert asked.returncode == 2
+    assert "no Dask scheduler answers at 'nowhere'" in asked.stderr
