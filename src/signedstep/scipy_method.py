@@ -7,7 +7,7 @@ from signedstep.methods import full_name
 from signedstep.minimize import Result, minimize
 
 
-def method(name: str) -> Callable[..., Result]:
+def method(name: str = "auto") -> Callable[..., Result]:
     """A callable for `scipy.optimize.minimize(..., method=signedstep.method("lsr1/wolfe+-"))`."""
     full_name(name)  # complains now, not at the first use
     return _Method(name)
