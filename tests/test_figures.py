@@ -1,7 +1,6 @@
 """The numbers behind the figures: Figure 1's directions, curves over seeds, strokes that tell methods apart."""
 
 import math
-from itertools import combinations
 
 import numpy as np
 import pytest
@@ -10,6 +9,7 @@ import torch
 import signedstep
 from made_outcomes import ending_at, falling, only, outcome
 from signedstep.experiments import figures, saddle
+from signedstep.experiments.bench.solvers import PEERS
 from signedstep.experiments.curves import curve
 from signedstep.experiments.panels import ADAM_BEST, panels
 from signedstep.experiments.runs import Network
@@ -94,9 +94,14 @@ def test_curves_end_where_a_time_limit_or_a_divergence_came():
 
 
 def test_no_two_methods_look_alike():
-    columns = [*(name for name in SOLVERS if not name.startswith("adam-")), "adam-0.001", ADAM_BEST]
-    together = [(a, b) for a, b in combinations(columns, 2) if {a, b} != {"sr1-pn", "lsr1-wolfe+-"}]
-    assert all((stroke(a).colour, stroke(a).dash) != (stroke(b).colour, stroke(b).dash) for a, b in together)
+    """On a page of a study, or of the benchmark with all peers and the methods of ours that its documentation names."""
+    for columns, adams in (
+        (SOLVERS, ["adam-0.001", ADAM_BEST]),
+        (["auto", "lbfgs", "lsr1/flip", "lsr1/wolfe+-", *PEERS], [ADAM_BEST]),
+    ):
+        together = [*(column for column in columns if not column.startswith("adam-")), *adams]
+        looks = {(stroke(column).colour, stroke(column).dash) for column in together}
+        assert len(looks) == len(together)
 
 
 def test_figures_2_and_3_show_the_depths_of_heart():

@@ -261,6 +261,10 @@ def test_scipy_runs_the_same(name, fun, given):
     assert_same_run(ours, theirs)
 
 
+def test_scipy_has_the_same_default():
+    assert signedstep.method() == signedstep.method("auto")
+
+
 def test_scipy_passes_callbacks_on():
     seen: dict[str, list] = {"x": [], "result": []}
 

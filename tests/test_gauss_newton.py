@@ -377,6 +377,12 @@ def test_what_modules_cannot_do_is_said():
         signedstep.minimize(ModuleLoss(model, nn.HuberLoss(), data), method="natural")
     with pytest.raises(ValueError, match="reduction 'mean' or 'sum'"):
         ModuleLoss(model, nn.MSELoss(reduction="none"), data)
+    with pytest.raises(
+        ValueError, match=r"a loss of torch\.nn .*, such as nn\.CrossEntropyLoss\(\), got <function mse"
+    ):
+        ModuleLoss(model, nn.functional.mse_loss, data)  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match=r"a batch \(X, y\) or several, .*, got a tensor"):
+        ModuleLoss(model, nn.MSELoss(), torch.zeros(3, 2))
     with pytest.raises(ValueError, match="no examples"):
         ModuleLoss(model, nn.MSELoss(), [])
     normed = nn.Sequential(nn.Linear(3, 2), nn.LayerNorm(2)).double()

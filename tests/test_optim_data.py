@@ -237,3 +237,27 @@ def test_a_loss_that_no_parameter_is_in_is_a_mistake(make):
     optimizer = make([torch.ones(2, requires_grad=True)])
     with pytest.raises(RuntimeError, match="depends on none of the parameters"):
         optimizer.step(lambda: (other**2).sum())
+
+
+def test_dropout_trains_with_a_seed_for_each_step():
+    """A mask for each call hides from a search what a step does, which docs/torch.md says."""
+    ends = []
+    for of_a_step in (False, True):
+        torch.manual_seed(0)
+        x = torch.randn(200, 5)
+        y = (x[:, :1] * x[:, 1:2] > 0).float()
+        trained = torch.nn.Sequential(
+            torch.nn.Linear(5, 30), torch.nn.Tanh(), torch.nn.Dropout(0.3), torch.nn.Linear(30, 1)
+        )
+        optimizer = signedstep.Mix(trained.parameters(), max_iter=5)
+        for seed in range(40):
+
+            def closure(seed=seed, of_a_step=of_a_step, trained=trained, x=x, y=y):
+                if of_a_step:
+                    torch.manual_seed(seed)
+                return torch.nn.functional.binary_cross_entropy_with_logits(trained(x), y)
+
+            optimizer.step(closure)
+        trained.eval()
+        ends.append(closure().item())
+    assert ends[1] < ends[0] / 3

@@ -199,6 +199,7 @@ def test_notes_say_what_is_missing():
 
 def test_one_of_each_is_told_in_grammar():
     one = outcome("gd", [1.0, math.inf], budget=Budget(1, 1, 60.0), ended="Diverged.", network=Network(width=1))
+    assert page.facts([one])["Seeds"] == "1 (0)"
     assert page.facts([one])["Budget"] == "1 iteration and 1 evaluation, at most 60 s"
     assert page.facts([one])["Networks"].startswith("1 hidden layer of 1 tanh unit, ")
     assert page.notes([one], main_panels(panels([one])))[0].startswith("The loss did not stay finite in 1 run (")

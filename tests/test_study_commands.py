@@ -76,9 +76,11 @@ def test_compare_reads_a_file_and_ranks_the_solvers(tmp_path, table, capsys):
     assert "Lowest median: " in said
     page = (folder / "report" / "report.html").read_text()
     assert "only equal losses are a tie" in page
-    lowest = re.search(r"Lowest median: .*, (\S+)\.$", said, re.MULTILINE)
+    lowest = re.search(r"Lowest median: (.*, (\S+))\.$", said, re.MULTILINE)
     assert lowest
-    assert f'<span class="value best">{lowest[1]}</span>' in page.partition('id="table-evals"')[2], "as on the terminal"
+    assert f"<strong>Lowest median after 3 evaluations: {lowest[1]}.</strong>" in page
+    assert "these runs do not hold what it needs" not in page, "nothing but what was compared"
+    assert f'<span class="value best">{lowest[2]}</span>' in page.partition('id="table-evals"')[2], "as on the terminal"
     table.write_text(table.read_text() + "1.5,1,2.5\n")
     assert status(*words) == 0
     assert len(list(folder.parent.iterdir())) == 2, "results of a file that has changed are not mixed"
@@ -240,3 +242,10 @@ def test_a_run_that_cannot_start_says_which_option_to_change(tmp_path, capsys):
     words = ["compare", "heart", *OWN, "--activation", "relu", "--scale", "1e200", "--results", tmp_path]
     assert status(*words) == 2
     assert "smaller scale" in capsys.readouterr().err
+
+
+def test_a_cluster_that_is_not_there_ends_the_program_and_not_the_command_only(tmp_path):
+    words = ["compare", "heart", *OWN, "--dask", "nowhere", "--results", str(tmp_path)]
+    asked = subprocess.run([sys.executable, "-m", "signedstep.cli", *words], capture_output=True, text=True, timeout=60)
+    assert asked.returncode == 2
+    assert "no Dask scheduler answers at 'nowhere'" in asked.stderr

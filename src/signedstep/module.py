@@ -31,13 +31,15 @@ class ModuleLoss:
         if not isinstance(model, nn.Module):
             raise TypeError(f"model must be a torch.nn.Module, got {model!r}")
         if getattr(loss_func, "reduction", None) not in ("mean", "sum"):
-            raise ValueError(f"loss_func must have the reduction 'mean' or 'sum', got {loss_func!r}")
+            what = "a loss of torch.nn with the reduction 'mean' or 'sum', such as nn.CrossEntropyLoss()"
+            raise ValueError(f"loss_func must be {what}, got {loss_func!r}")
         one = isinstance(data, tuple | list) and len(data) == 2 and isinstance(data[0], Tensor)
         self.model, self.loss_func = model, loss_func
         self.data: Iterable[Any] = [tuple(data)] if one else data
-        if not isinstance(self.data, Iterable) or isinstance(self.data, Iterator):
+        if not isinstance(self.data, Iterable) or isinstance(self.data, Iterator | Tensor):
             once = ", which can be gone through only once" if isinstance(self.data, Iterator) else ""
-            raise TypeError(f"data must be a batch (X, y) or several, as in a list, got {data!r}{once}")
+            given = "a tensor" if isinstance(data, Tensor) else repr(data)
+            raise TypeError(f"data must be a batch (X, y) or several, as in a list, got {given}{once}")
         sizes = [len(X) for X, _ in self.data]
         self.count = sum(sizes)
         if not self.count:

@@ -7,7 +7,7 @@ from signedstep.methods import full_name
 from signedstep.minimize import Result, minimize
 
 
-def method(name: str) -> Callable[..., Result]:
+def method(name: str = "auto") -> Callable[..., Result]:
     """A method of ours, by its name in `signedstep.methods()`, as the `method` of `scipy.optimize.minimize`.
 
     SciPy hands over `jac`, `hess`, `hessp`, `tol`, `callback` and `options`, which mean what they do in

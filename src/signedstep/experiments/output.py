@@ -20,6 +20,8 @@ class Picture:
 
     light: str
     dark: str
+    width: float
+    """In pixels, as large as its letters are meant to be."""
 
     @property
     def sources(self) -> tuple[str, str]:
@@ -32,13 +34,15 @@ def pictures(shown: Mapping[str, Draw], folder: Path) -> dict[str, Picture]:
     """Draw figures in both themes for a page, and save the light ones; those that have no data are left out."""
     folder.mkdir(parents=True, exist_ok=True)
     found: dict[str, dict[str, str]] = {name: {} for name in shown}
+    widths: dict[str, float] = {}
     for theme in (LIGHT, DARK):
         with drawn_in(theme):
             for name, draw in shown.items():
                 figure = settled(draw, theme, folder / name if theme is LIGHT else None)
                 if figure:
                     found[name][theme.name] = _svg(figure)
-    return {name: Picture(**themes) for name, themes in found.items() if themes}
+                    widths[name] = 96 * figure.get_figwidth()
+    return {name: Picture(**themes, width=widths[name]) for name, themes in found.items() if themes}
 
 
 def settled(draw: Draw, theme: Theme, path: Path | None = None) -> Figure | None:

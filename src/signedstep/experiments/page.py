@@ -17,7 +17,7 @@ from signedstep.experiments.runs import Outcome
 from signedstep.experiments.solvers import SOLVERS
 from signedstep.experiments.style import stroke
 from signedstep.experiments.verdicts import FEW, HELD, NOT, PARTLY, Claim
-from signedstep.experiments.words import counted
+from signedstep.experiments.words import counted, listed
 
 MARKS = {HELD: "✓", PARTLY: "◐", NOT: "✗", FEW: "…"}
 
@@ -86,7 +86,7 @@ def facts(outcomes: Sequence[Outcome]) -> dict[str, str]:
     found = {
         "Runs": f"{len(outcomes)}, of which {sum(not outcome.finished for outcome in outcomes)} did not finish",
         "Data sets": ", ".join(dict.fromkeys(outcome.run.data for outcome in outcomes)),
-        "Seeds": ", ".join(map(str, sorted({outcome.run.seed for outcome in outcomes}))),
+        "Seeds": listed({outcome.run.seed for outcome in outcomes}),
         "Networks": "; ".join(dict.fromkeys(outcome.run.network.text for outcome in outcomes)),
         "Budget": "; ".join(
             f"{counted(budget.iterations, 'iteration')} and {counted(budget.evals, 'evaluation')}, "

@@ -1,5 +1,6 @@
 """Carries out the runs that are not in the store yet: in parallel on this machine, or on a Dask cluster."""
 
+import asyncio
 import os
 import signal
 import threading
@@ -100,6 +101,14 @@ def _end_with(parent: int) -> None:
         threading.Thread(target=wait, daemon=True).start()
 
 
+async def _knock(address: str) -> None:
+    """Open a connection to a Dask scheduler and close it again."""
+    from distributed import Security
+    from distributed.comm.core import connect
+
+    (await connect(address, **Security().get_connection_args("client"))).abort()
+
+
 def on_dask(address: str, work: Work = execute) -> Backend:
     """A backend that is a Dask cluster, whose workers see the same files and should have one thread each."""
 
@@ -107,10 +116,10 @@ def on_dask(address: str, work: Work = execute) -> Backend:
         from distributed import Client, as_completed
 
         try:
-            connected = Client(address, set_as_default=False)
+            asyncio.run(_knock(address))  # a Client that finds nobody keeps Python from ever ending
         except (OSError, ValueError) as error:
             raise ConnectionError(f"no Dask scheduler answers at {address!r}: {error}") from error
-        with connected as client:
+        with Client(address, set_as_default=False) as client:
             key = uuid.uuid4().hex  # of this call: Dask would answer a key it knows from memory
             futures = [
                 client.submit(work, run, place, key=f"{run.name}-{key}", priority=-rank)

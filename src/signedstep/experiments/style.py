@@ -1,7 +1,8 @@
 """One look for every figure and for the page: a colour and a dash per method, and a light and a dark theme.
 
 The colours are Okabe and Ito's, which colour-blind readers can tell apart; where the paper gives a method a colour (GD
-red, SR1 blue and green, BFGS yellow, Adam black) we take the nearest. A method and its limited-memory form share one.
+red, SR1 blue and green, BFGS yellow, Adam black) we take the nearest. A method and its limited-memory form, which is
+dashed, share one.
 """
 
 from collections.abc import Iterator
@@ -38,7 +39,7 @@ _STROKES = {
     "lsr1": Stroke(_SKY, "dash"),
     "lsr1-damp": Stroke(_PINK),
     "lsr1-damp-dense": Stroke(_PINK, "dot"),
-    "lsr1-wolfe+-": Stroke(_GREEN, width=2.6),
+    "lsr1-wolfe+-": Stroke(_GREEN, "dash", width=2.6),
     "lsr1-flip": Stroke(_BLUE),
     "lbfgs-scaled": Stroke(_BROWN),
     "momentum-0.01": Stroke(_RED, "dash"),
@@ -46,6 +47,8 @@ _STROKES = {
     "rmsprop-0.001": Stroke(_BROWN, "dash"),
     "rmsprop-0.01": Stroke(_BROWN, "dot"),
     "auto": Stroke(_GREEN, width=2.8),
+    "lsr1/flip": Stroke(_BLUE),
+    "lsr1/wolfe+-": Stroke(_GREEN, "dash"),
     "mix": Stroke(_BLUE, "dash", width=2.6),
     "torch-lbfgs": Stroke(_ORANGE),
     "scipy-lbfgsb": Stroke(_RED),

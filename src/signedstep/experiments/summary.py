@@ -8,7 +8,7 @@ from rich.text import Text
 
 from signedstep.experiments.panels import label, main_panels, panels
 from signedstep.experiments.runs import Outcome
-from signedstep.experiments.tables import Entry, table
+from signedstep.experiments.tables import Entry, named, table
 from signedstep.experiments.tables import Table as Losses
 from signedstep.experiments.words import counted
 
@@ -37,21 +37,14 @@ def _overview(losses: Losses) -> Iterator[Table]:
 def _ranking(found: Losses) -> tuple[Table, str]:
     """The methods on one data set, the lowest median first, and what follows from that in a sentence."""
     (line,) = found.lines
-    order = sorted(line.entries, key=lambda column: (line.entries[column].dnf, line.entries[column].median))
     shown = Table(line.data)
     for heading in ("median", "quartiles", "seconds a run"):
         shown.add_column(heading, justify="right")
-    for column in order:
-        entry = line.entries[column]
+    for column, entry in line.ranked.items():
         quartiles = f"{found.number(entry.low)} to {found.number(entry.high)}"
         losses = ["DNF", ""] if entry.dnf else [found.number(entry.median), quartiles]
-        shown.add_row(_named(column, entry), *losses, f"{entry.seconds:.2f}", style="bold" if entry.best else "")
-    best = [_named(column, line.entries[column]) for column in order if line.entries[column].best]
-    lowest = found.number(line.entries[order[0]].median)
-    return (
-        shown,
-        f"Lowest median: {' and '.join(best)}, {lowest}." if best else "No method finished with a finite loss.",
-    )
+        shown.add_row(named(column, entry), *losses, f"{entry.seconds:.2f}", style="bold" if entry.best else "")
+    return shown, f"Lowest median: {found.lowest}." if found.lowest else "No method finished with a finite loss."
 
 
 def _cell(entry: Entry | None, losses: Losses) -> Text | str:
@@ -59,8 +52,3 @@ def _cell(entry: Entry | None, losses: Losses) -> Text | str:
         return ""
     text = "DNF" if entry.dnf else losses.number(entry.median)
     return Text(text, style="bold" if entry.best else "")
-
-
-def _named(column: str, entry: Entry) -> str:
-    """The name of a method; for Adam's best rate also which it is."""
-    return label(column) if entry.solver == column else f"{label(column)} ({entry.solver.removeprefix('adam-')})"

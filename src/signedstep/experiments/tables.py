@@ -11,6 +11,7 @@ from signedstep.experiments.panels import (
     Measure,
     Panel,
     completed,
+    label,
     loss,
     shared_columns,
     spent,
@@ -59,6 +60,11 @@ class Line:
     entries: dict[str, Entry]
     """By column; a column that did not run here is missing."""
 
+    @property
+    def ranked(self) -> dict[str, Entry]:
+        """The lowest median first, and last what did not finish."""
+        return dict(sorted(self.entries.items(), key=lambda item: (item[1].dnf, item[1].median)))
+
 
 @dataclass(frozen=True)
 class Table:
@@ -78,6 +84,13 @@ class Table:
     def number(self, value: float) -> str:
         """A loss as it is printed."""
         return number(value, self.exact)
+
+    @property
+    def lowest(self) -> str:
+        """Which methods are lowest on the only data set, and their median; empty if none is finite."""
+        (line,) = self.lines
+        best = {named(column, entry): entry.median for column, entry in line.ranked.items() if entry.best}
+        return f"{' and '.join(best)}, {self.number(min(best.values()))}" if best else ""
 
     @property
     def limits(self) -> str:
@@ -133,6 +146,11 @@ def entry(panel: Panel, column: str, measure: Measure, limit: int) -> Entry | No
         seconds=median([spent(outcome) for outcome in outcomes]),
         printed=row.value(column) if row else None,
     )
+
+
+def named(column: str, entry: Entry) -> str:
+    """The name of a method; for Adam's best rate also which it is."""
+    return label(column) if entry.solver == column else f"{label(column)} ({entry.solver.removeprefix('adam-')})"
 
 
 def number(value: float, exact: bool = False) -> str:

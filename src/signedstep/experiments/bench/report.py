@@ -31,6 +31,7 @@ from signedstep.experiments.bench.tables import (
 from signedstep.experiments.output import Draw, pictures, write_text
 from signedstep.experiments.page import templates
 from signedstep.experiments.style import stroke
+from signedstep.experiments.words import listed
 
 TITLE = "Our methods next to their peers"
 LONG = 40
@@ -94,8 +95,8 @@ def _facts(outcomes: Sequence[BenchOutcome]) -> dict[str, str]:
     problems = Counter(name.partition("/")[0] for name in {run.problem for run in runs})
     return {
         "Runs": f"{len(runs)}, of which {sum(not outcome.finished for outcome in outcomes)} did not finish",
-        "Problems": ", ".join(f"{count} {family}" for family, count in sorted(problems.items())),
-        "Starts": ", ".join(str(seed) for seed in sorted({run.seed for run in runs})),
+        "Problems": ", ".join(f"{family}: {count}" for family, count in sorted(problems.items())),
+        "Starts": listed({run.seed for run in runs}),
         "Evaluations": ", ".join(str(evals) for evals in sorted({run.evals for run in runs})),
         "Memory": ", ".join(f"m = {memory}" for memory in sorted({run.memory for run in runs})),
         "Precision": ", ".join(sorted({run.dtype for run in runs})),

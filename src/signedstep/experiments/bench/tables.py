@@ -66,7 +66,7 @@ def _wins(found: Results, first: str, title: str) -> Grid:
         "brackets: lower by any amount, ties included); runs: share of runs; with 95% bootstrap intervals over "
         f"problems, a tie is half. Loss ratio: over the peer's at {', '.join(map(str, counts))}, geometric mean over "
         f"problems, each counted between 1/20 and 20. Worst: the largest ratio of losses among problems lost at {at}; "
-        "negative values have none. "
+        "losses below zero have no ratio. "
         f"To match: evaluations to reach the peer's loss at {at} relative to the peer's own, median. These three "
         "look at losses as they are, ties or not."
     )

@@ -17,8 +17,8 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     """The options of the budget, the network, and where and how runs are carried out."""
     add, budget, network = parser.add_argument, TABLE1_BUDGET, Network()
     add("--seeds", type=count, default=SEEDS, metavar="N", help="initial weights for every method (%(default)s)")
-    add("--iterations", type=count, default=budget.iterations, metavar="N", help="at least (%(default)s)")
-    add("--evals", type=count, default=budget.evals, metavar="N", help="evaluations, at least (%(default)s)")
+    add("--iterations", type=count, default=budget.iterations, metavar="N", help="of a run, at least (%(default)s)")
+    add("--evals", type=count, default=budget.evals, metavar="N", help="evaluations of a run, at least (%(default)s)")
     add("--time-limit", type=positive, default=budget.seconds, metavar="S", help="seconds of a run (%(default)g)")
     add("--hidden", type=count, default=network.hidden, metavar="N", help="hidden layers (%(default)s)")
     add("--width", type=count, default=network.width, metavar="N", help="units in each of them (%(default)s)")
