@@ -470,7 +470,8 @@ def test_scipys_places_of_arguments():
     """bounds and constraints have theirs, and are refused unless they are empty."""
     ours, theirs = (list(inspect.signature(f).parameters) for f in (minimize, scipy.optimize.minimize))
     assert ours == theirs
-    assert minimize(bowl, START, bounds=None, constraints=()).success
+    for none in ((), [], None):
+        assert minimize(bowl, START, bounds=None, constraints=none).success
     with pytest.raises(ValueError, match="without bounds and constraints"):
         minimize(bowl, START, bounds=[(0, 1)])
     with pytest.raises(ValueError, match="without bounds and constraints"):

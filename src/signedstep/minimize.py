@@ -47,7 +47,7 @@ def minimize(
     hess: Any = None,
     hessp: Any = None,
     bounds: None = None,
-    constraints: tuple[()] = (),
+    constraints: tuple[()] | None = (),
     tol: float | None = None,
     callback: Callable | None = None,
     options: Mapping[str, Any] | None = None,
@@ -108,7 +108,7 @@ def minimize(
     Result
         x, fun, jac, nit, nfev, njev, nhev, success, status, message, history. nhev counts Hessians, or products.
     """
-    if bounds is not None or np.size(constraints):
+    if bounds is not None or (constraints is not None and np.size(constraints)):
         raise ValueError("signedstep minimises without bounds and constraints; use scipy.optimize.minimize for those")
     if not isinstance(options, Mapping | None):
         raise TypeError(f"options must be a dict, got {options!r}")
