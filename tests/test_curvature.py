@@ -298,6 +298,26 @@ def test_more_memory_than_dimensions(kind, n):
     assert torch.isfinite(lift(c / np.maximum(np.abs(w), 1e-3))).all()
 
 
+@pytest.mark.parametrize("n", [2, 3, 8])
+def test_limited_sr1_learns_no_rounding(n):
+    """n pairs are all of a quadratic; later ones showed it their rounding where s was a long sum of those before."""
+    for seed in range(30):
+        generator = torch.Generator().manual_seed(seed)
+        A = torch.randn(n, n, generator=generator, dtype=torch.float64)
+        A = A + A.T
+        x = torch.zeros(n, dtype=torch.float64)
+        points = [Point(x, 0.0, A @ x)]
+        for _ in range(30):
+            length = 10.0 ** torch.randint(-3, 3, (1,), generator=generator)
+            x = x + length * torch.randn(n, generator=generator, dtype=torch.float64)
+            points.append(Point(x, 0.0, A @ x))
+        model = LSR1(14, Gamma("norm", 0.1), Space())
+        model.start(lambda x, start=points[0]: start, points[0])
+        for old, new in pairwise(points):
+            model.update(old, new)
+            assert model.learned < n or relative(model.matrix(), A) < 1e-6
+
+
 def test_bfgs_stays_positive_definite():
     """Pairs of a non-convex function: the refused ones keep it so."""
     points = path(indefinite(8), 8, 20)

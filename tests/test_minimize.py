@@ -28,7 +28,7 @@ from cases import (
     rosenbrock_with_gradient,
     with_hessian,
 )
-from signedstep import Result, Status, minimize
+from signedstep import LeastSquares, Result, Status, minimize
 
 # SciPy's habits: arguments and gradients
 
@@ -87,6 +87,24 @@ def test_differences_solve_and_count_a_whole_run(jac, method):
     assert result.nfev == len(counted.values) < 2000
     assert result.x == pytest.approx([1.0, 1.0], abs=1e-3)
     assert result.success == bool(np.abs(result.jac).max() <= 1e-5)
+
+
+@pytest.mark.parametrize("jac", [None, "3-point"])
+def test_no_differences_are_made_where_the_value_is_not_finite(jac):
+    """They cost n values, or 2n, each time that a search met a wall, and NumPy warned of inf - inf."""
+    counted = Recorded(lambda x: bowl(x) if np.abs(x - 3).max() < 0.1 else np.inf)
+    result = minimize(counted, np.full(20, 3.0), jac=jac, options={"maxiter": 2})
+    walls = sum(not np.isfinite(value) for value in counted.values)
+    assert walls > 0
+    assert result.nfev == len(counted.values) == walls + (result.njev - walls) * (1 + (20 if jac is None else 40))
+
+
+def test_no_differences_of_residuals_are_made_where_they_are_not_finite():
+    counted = Recorded(lambda x: np.where(np.abs(x - 3).max() < 0.1, x - 1, np.inf))
+    result = minimize(LeastSquares(counted), np.full(20, 3.0), method="lbfgs", options={"maxiter": 2})
+    walls = sum(not np.isfinite(value).all() for value in counted.values)
+    assert walls > 0
+    assert result.nfev == len(counted.values) == walls + (result.njev - walls) * 21
 
 
 @pytest.mark.parametrize("jac", ["cs", "4-point", 3.0, [1.0, 2.0]])
@@ -452,7 +470,8 @@ def test_scipys_places_of_arguments():
     """bounds and constraints have theirs, and are refused unless they are empty."""
     ours, theirs = (list(inspect.signature(f).parameters) for f in (minimize, scipy.optimize.minimize))
     assert ours == theirs
-    assert minimize(bowl, START, bounds=None, constraints=()).success
+    for none in ((), [], None):
+        assert minimize(bowl, START, bounds=None, constraints=none).success
     with pytest.raises(ValueError, match="without bounds and constraints"):
         minimize(bowl, START, bounds=[(0, 1)])
     with pytest.raises(ValueError, match="without bounds and constraints"):

@@ -49,7 +49,9 @@ class NumpyObjective:
         else:
             exact = array.astype(np.float64)  # differences of float32 numbers have hardly a digit
             value = self._value(exact)
-            g = self._differences(exact, scalar(value), precision(value))
+            f = scalar(value)
+            # where f is not finite nobody asks for its gradient, and each entry would cost a value
+            g = self._differences(exact, f, precision(value)) if math.isfinite(f) else np.full(self.shape, np.nan)
         check_real(g)
         g = np.array(array_of(g), dtype=array.dtype)
         check_shape(g.shape, self.shape)

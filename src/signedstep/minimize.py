@@ -65,7 +65,7 @@ def minimize(
     hess: Any = None,
     hessp: Any = None,
     bounds: None = None,
-    constraints: tuple[()] = (),
+    constraints: tuple[()] | None = (),
     tol: float | None = None,
     callback: Callable | None = None,
     options: Mapping[str, Any] | None = None,
@@ -167,7 +167,7 @@ def minimize(
     >>> bool(result.history.f[-1] == result.fun)
     True
     """
-    if bounds is not None or np.size(constraints):
+    if bounds is not None or (constraints is not None and np.size(constraints)):
         raise ValueError("signedstep minimises without bounds and constraints; use scipy.optimize.minimize for those")
     if not isinstance(options, Mapping | None):
         raise TypeError(f"options must be a dict, got {options!r}")

@@ -111,6 +111,8 @@ class NumpyResiduals(NumpyObjective):
         if self.jacobian is not None:
             J = self.jacobian(self._shaped(x), *self.args)
             return self._checked(J if hasattr(J, "tocsr") or hasattr(J, "rmatvec") else np.asarray(J), len(r))
+        if not np.isfinite(r).all():  # nobody asks for J there, and each column would cost a value
+            return np.full((len(r), len(x)), np.nan)
         steps = precision(r) ** 0.5 * np.maximum(1, np.abs(x))
 
         def at(z: np.ndarray) -> np.ndarray:

@@ -94,14 +94,15 @@ class LSR1(CompactModel):
         """Whether |s.(y - B s)| >= r |s| |y - B s| for the B without the newest pair (Nocedal-Wright, equation 6.26).
 
         With Psi and M of all pairs, the last column of M^-1 is (-z, 1)/pivot, where the pivot is s.(y - B s) and
-        Psi (-z, 1) is y - B s.
+        Psi (-z, 1) is y - B s. A pair of which nothing is left but the rounding of that sum is known already: where s
+        is nearly a combination of those before it, its terms are much longer than y.
         """
-        YY = grams.YY
         PsiPsi, M = compact = _sr1(grams, gamma)
         M_inverse, regular = invert(M)
-        column, inverse_pivot = M_inverse[:, -1], abs(M_inverse[-1, -1])
+        column = M_inverse[:, -1]
         residual = max(0.0, column @ PsiPsi @ column) ** 0.5  # |y - B s| / |pivot|
-        known = residual <= 8 * self.refusal * (YY[-1, -1] ** 0.5 + gamma) * inverse_pivot
+        new = 8 * (grams.YY[-1, -1] ** 0.5 + gamma) * abs(column[-1])
+        known = residual <= self.refusal * max(new, np.abs(column) @ np.sqrt(PsiPsi.diagonal()))
         if not regular or known or not self.refusal * residual < 1:
             return False
         self._compact = compact
