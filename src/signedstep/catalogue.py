@@ -29,7 +29,7 @@ from signedstep.curvature import (
     SSBroyden,
 )
 from signedstep.engine import ON_FAILURE
-from signedstep.globalization import Globalization, Modified, ModifiedDense, Raw
+from signedstep.globalization import BEYOND, Globalization, Modified, ModifiedDense, Raw
 from signedstep.linesearch import CURVATURE_CONDITIONS, SEARCHES, Armijo, Signed, Wolfe
 from signedstep.region import Cubic, Region, TrustRegion
 from signedstep.space import Space
@@ -118,9 +118,9 @@ class Knobs(NamedTuple):
     """The most trials of one iteration."""
     make_search: Callable[[], Armijo | Wolfe]
 
-    def line(self, rule: Callable[..., np.ndarray], kind: type[Modified] = Modified) -> Modified:
-        """A line search along what a rule makes of the spectrum."""
-        return kind(rule, self.floor, self.make_search(), self.delta, self.space)
+    def line(self, rule: Callable[..., np.ndarray], kind: type[Modified] = Modified, **how: float) -> Modified:
+        """A line search along what a rule makes of the spectrum; `how` far it goes first."""
+        return kind(rule, self.floor, self.make_search(), self.delta, self.space, **how)
 
     def region(self, kind: type[Region], **how: Any) -> Region:
         """A bounded model."""
@@ -213,19 +213,19 @@ GLOBALIZATIONS: dict[str, Strategy] = {
     ),
     "flip": Strategy(
         "a sign for each eigendirection: -|B|^-1 g",
-        lambda knobs: knobs.line(spectrum.flip),
+        lambda knobs: knobs.line(spectrum.flip, steady=1.5),
     ),
     "clip": Strategy(
         "negative eigenvalues replaced by a small positive one",
-        lambda knobs: knobs.line(spectrum.clip),
+        lambda knobs: knobs.line(spectrum.clip, reach=BEYOND),
     ),
     "damp": Strategy(
         "all eigenvalues moved up by the most negative one",
-        lambda knobs: knobs.line(spectrum.damp),
+        lambda knobs: knobs.line(spectrum.damp, reach=BEYOND),  # not steady: the shift jumps from step to step
     ),
     "damp-dense": Strategy(
         "damp by an O(n^3) eigendecomposition of the n x n matrix, as in the paper",
-        lambda knobs: knobs.line(spectrum.damp, ModifiedDense),
+        lambda knobs: knobs.line(spectrum.damp, ModifiedDense, reach=BEYOND),
     ),
     "trust": Strategy(
         "the least of the model within a radius that follows its success",

@@ -8,6 +8,7 @@ import math
 import sys
 from abc import ABC, abstractmethod
 from collections.abc import Callable
+from enum import Enum
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -28,9 +29,9 @@ NOT_FINITE = (np.linalg.LinAlgError, torch.linalg.LinAlgError)  # pyright: ignor
 
 _CLIFF = 1e3
 """How many times as long as the last step a first trial without a model may be: f may just have fallen off a cliff."""
-_BEYOND = 10.0
-"""How many times as long as the last step it may be where `clip` or `damp` has replaced a negative eigenvalue: no
-curvature gives a length there."""
+BEYOND = 10.0
+"""How many times as long as the last step it may be where a rule has replaced a negative eigenvalue: no curvature gives
+a length there."""
 
 
 class Scale(NamedTuple):
@@ -83,15 +84,21 @@ class Globalization(ABC):
         """A step from `at` within `budget` evaluations; `scale` is that of the last step."""
 
 
+class First(Enum):
+    """What tells the length of the first trial along a direction."""
+
+    MODEL = "the model, which has its minimum at t = 1"
+    LENGTH = "the length of the last step: the model has no minimum this way"
+    CHANGE = "the first-order change of f in the last step: there is no model (Nocedal-Wright 2006, section 3.5)"
+
+
 class Direction(NamedTuple):
-    """A direction with its slope g.p and length; `natural` tells whether the model expects its minimum at |t| = 1."""
+    """A direction with its slope g.p and length, and how far to go first."""
 
     p: Tensor
     slope: float
     length: float
-    natural: bool
-    modelled: bool = True
-    """Whether there is a model of f along p; if not, f is expected to change as in the last step."""
+    first: First
     steady: float = 0.0
     """If the model errs alike from step to step, so that where the last step should have gone tells something: how many
     times that step the next may be."""
@@ -126,13 +133,10 @@ class AlongLine(Globalization):
         )
 
     def _first_trial(self, way: Direction, scale: Scale, g: Tensor, size: float) -> float:
-        """Up to 1 where the model says so; else, as after a flip or a restart, the length of the last step.
-
-        Without a model the first-order change is that of the last step (Nocedal-Wright 2006, section 3.5).
-        """
-        if way.natural:
+        """How far to go first; before there is a last step, what `_as_last` says."""
+        if way.first is First.MODEL:
             first = scale.share
-        elif not way.modelled and scale.change < 0:
+        elif way.first is First.CHANGE and scale.change < 0:
             first = scale.change / -abs(way.slope)
         else:
             first = self._as_last(way, scale, g, size)
@@ -152,7 +156,7 @@ class AlongLine(Globalization):
         """A steady model's next share is where the slopes of this step say that its minimum was, or not far beyond."""
         t = abs(found.t)
         share = scale.share
-        if way.steady > 0 and way.natural:
+        if way.steady > 0 and way.first is First.MODEL:
             left = found.slope / way.slope  # how much of the slope is left; below 0 beyond the minimum
             most = way.steady / min(1.0, self.rate)  # t was made shorter by as much
             share = min(1.0, t * min(1 / (1 - left) if left < 1 else math.inf, most))
@@ -178,7 +182,7 @@ class AlongLine(Globalization):
         seen = B.spectrum(g)
         floor = max(self.delta, float(np.finfo(float).eps) ** 0.5)
         p = seen.lift(rules.flip(seen.w, seen.c, floor))
-        return Direction(p, *measured(self.space, p, g), natural=True)
+        return Direction(p, *measured(self.space, p, g), First.MODEL)
 
 
 class Raw(AlongLine):
@@ -191,17 +195,28 @@ class Raw(AlongLine):
         slope, length = measured(self.space, p, g)
         # B p = -g gives p.B p = -g.p: the model has a minimum along p, at t = 1, exactly if p points downhill.
         if not B.has_matrix:
-            return Direction(p, slope, length, natural=False, modelled=False, reach=_CLIFF)
-        return Direction(p, slope, length, natural=slope < 0, steady=B.steady)
+            return Direction(p, slope, length, First.CHANGE, reach=_CLIFF)
+        return Direction(p, slope, length, First.MODEL if slope < 0 else First.LENGTH, steady=B.steady)
 
 
 class Modified(AlongLine):
-    """A direction made from the model's spectrum by a rule that makes it positive definite: flip, clip or damp."""
+    """A direction made from the model's spectrum by a rule that makes it positive definite: flip, clip or damp.
 
-    def __init__(self, rule: Callable[..., np.ndarray], floor: float, search: Search, delta: float, space: Space):
+    `steady` and `reach` are those of its directions, `reach` where an eigenvalue is negative.
+    """
+
+    def __init__(
+        self,
+        rule: Callable[..., np.ndarray],
+        floor: float,
+        search: Search,
+        delta: float,
+        space: Space,
+        steady: float = 0.0,
+        reach: float = math.inf,
+    ):
         super().__init__(search, delta, space)
-        self.rule, self.floor = rule, floor
-        self.steady = 1.5 if rule is rules.flip else 0.0  # the shift of damp jumps from step to step
+        self.rule, self.floor, self.steady, self.reach = rule, floor, steady, reach
 
     @np.errstate(all="ignore")  # eigenvalues of any size
     def propose(self, g: Tensor, B: Curvature) -> Direction:
@@ -209,9 +224,8 @@ class Modified(AlongLine):
             return steepest(self.space, g)
         seen = self.diagonalised(B, g)
         p = seen.lift(self.rule(seen.w, seen.c, self.floor))
-        replaced = self.rule is not rules.flip and bool(seen.w.min() < 0)
-        reach = _BEYOND if replaced else math.inf
-        return Direction(p, *measured(self.space, p, g), natural=True, steady=self.steady, reach=reach)
+        reach = self.reach if seen.w.min() < 0 else math.inf
+        return Direction(p, *measured(self.space, p, g), First.MODEL, self.steady, reach)
 
     def diagonalised(self, B: Curvature, g: Tensor) -> Spectrum:
         return B.spectrum(g)
@@ -230,7 +244,7 @@ class ModifiedDense(Modified):
 def steepest(space: Space, g: Tensor) -> Direction:
     """The direction of a model that knows nothing."""
     square = space.square(g)
-    return Direction(-g, -square, math.sqrt(square), natural=False)
+    return Direction(-g, -square, math.sqrt(square), First.LENGTH)
 
 
 def measured(space: Space, p: Tensor, g: Tensor) -> tuple[float, float]:
