@@ -1,4 +1,4 @@
-"""Physics-informed networks: self-scaled models next to BFGS and torch.optim.LBFGS.
+"""Physics-informed networks: `auto` and self-scaled models next to BFGS and torch.optim.LBFGS.
 
     python benchmarks/pinn.py
 
@@ -20,7 +20,7 @@ from pinn_problems import PROBLEMS, Problem
 
 HISTORY = 50
 TORCH = "torch LBFGS"
-METHODS = ["ssbroyden", "ssbfgs", "bfgs", TORCH]
+METHODS = ["auto", "ssbroyden", "ssbfgs", "bfgs", TORCH]
 
 
 class Trace(NamedTuple):
