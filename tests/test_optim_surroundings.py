@@ -185,6 +185,24 @@ def test_compiled_models_train():
     assert returned.item() < 0.5 * before
 
 
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+def test_a_compiled_function_may_take_the_step():
+    """As with `torch.optim.LBFGS`, the compiler leaves the step alone: it traced all of it, and lost its attributes."""
+
+    def train(compiled):
+        net = model()
+        optimizer = signedstep.LBFGS(net.parameters(), max_iter=3)
+        closure = Counted(fit(net), optimizer)
+
+        def step():
+            return optimizer.step(closure)
+
+        run = torch.compile(step, backend="eager") if compiled else step
+        return [run() for _ in range(3)] + copies(net.parameters())
+
+    assert_same(train(compiled=True), train(compiled=False))
+
+
 @every_class
 def test_optimizers_are_free_as_soon_as_nobody_holds_them(make):
     """No cycle waits for the garbage collector, though closures know their optimizer, nor is the last batch kept."""

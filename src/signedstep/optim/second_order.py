@@ -130,6 +130,7 @@ class SecondOrder(Resumable):
             group_options.check(defaults, self.flat().space())
         self._forget()
 
+    @torch._disable_dynamo  # pyright: ignore[reportPrivateImportUsage] # compilers cannot trace it, nor torch's LBFGS
     @torch.no_grad()
     def step(self, closure: Callable[[], Any] | None = None) -> Any:  # type: ignore[override]
         """Up to `max_iter` iterations; returns the loss at the point where it leaves parameters and gradients.
