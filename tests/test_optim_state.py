@@ -307,6 +307,31 @@ def test_a_checkpoint_after_a_change_of_parameters_or_options_goes_on(make, chan
     assert optimizer.state_dict()["state"][0]["n_iter"] > done
 
 
+@pytest.mark.parametrize("loaded", [False, True])
+@pytest.mark.parametrize("change", ["replace", "reorder", "pop"])
+def test_the_first_parameter_may_become_another_one(change, loaded):
+    """The state is kept under it; what stayed under the one before could not be saved any more."""
+    net = model()
+    groups = [{"params": list(part.parameters())} for part in (net[0], net[2])]
+    optimizer, saved = signedstep.LSR1(groups, max_iter=6), signedstep.LSR1(groups, max_iter=6)
+    list(seen(net, optimizer, 1))
+    if loaded:
+        saved.load_state_dict(optimizer.state_dict())
+        optimizer = saved
+    done = optimizer.state_dict()["state"][0]["n_iter"]
+    if change == "replace":
+        net[0].weight = torch.nn.Parameter(net[0].weight.detach().clone())
+        optimizer.param_groups[0]["params"][0] = net[0].weight
+    elif change == "reorder":
+        optimizer.param_groups.reverse()
+    else:
+        optimizer.param_groups.pop(0)
+    assert optimizer.state_dict()["state"][0]["n_iter"] == done
+    list(seen(net, optimizer, 1))
+    assert list(optimizer.state) == [optimizer.param_groups[0]["params"][0]]
+    assert optimizer.state_dict()["state"][0]["n_iter"] > done
+
+
 @every_class
 def test_options_of_a_loaded_optimizer_may_be_changed(make):
     net, optimizer = started(make, {}, max_iter=12)

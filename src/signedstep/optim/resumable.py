@@ -87,7 +87,13 @@ class Resumable(Optimizer):
 
     @property
     def _saved(self) -> dict[str, Any]:
-        return self.state.get(self._first, {})
+        return next((kept for kept in self.state.values() if "n_iter" in kept), {})
+
+    def _keep(self, state: dict[str, Any]) -> None:
+        """Keep a state under the first parameter, and under no other that was the first before: it may be gone."""
+        for p in [p for p, kept in self.state.items() if "n_iter" in kept]:
+            del self.state[p]
+        self.state[self._first] = state
 
     def _forget(self) -> None:
         """Drop the engine; the next step makes one, from the saved state if there is one."""
@@ -119,16 +125,19 @@ class Resumable(Optimizer):
         """Keep nothing but the counters."""
         self._note()
         counters = {name: self._saved[name] for name in COUNTERS if name in self._saved}
-        self._engine, self._flat, self.state[self._first] = None, None, counters
+        self._engine, self._flat = None, None
+        self._keep(counters)
 
     def _note(self) -> None:
         """Keep the counters that users of `torch.optim.LBFGS` read from its state; the engine has all the rest."""
         if self._engine:
-            self.state[self._first] = {"n_iter": self._engine.k, "func_evals": self._n_evals}
+            self._keep({"n_iter": self._engine.k, "func_evals": self._n_evals})
 
     def _save(self) -> None:
         if self._outdated(self.flat()):
             self._drop()
+        if self._saved:
+            self._keep(self._saved)
         if self._engine and self._flat:
             self._note()
             layout = [[list(shape), dtype] for shape, dtype in self._flat.layout]
