@@ -333,6 +333,18 @@ def test_the_first_parameter_may_become_another_one(change, loaded):
 
 
 @every_class
+def test_clearing_the_state_starts_the_curvature_again(make):
+    """So one does with `torch.optim.LBFGS`."""
+    net, optimizer = started(make, {}, max_iter=6)
+    list(seen(net, optimizer, 1))
+    optimizer.state.clear()
+    other = copy.deepcopy(net)
+    new = make(other.parameters(), max_iter=6)
+    assert [loss for loss, *_ in seen(net, optimizer, 2)] == [loss for loss, *_ in seen(other, new, 2)]
+    assert optimizer.n_evals > new.n_evals
+
+
+@every_class
 def test_options_of_a_loaded_optimizer_may_be_changed(make):
     net, optimizer = started(make, {}, max_iter=12)
     list(seen(net, optimizer, 1))

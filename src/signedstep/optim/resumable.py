@@ -106,8 +106,8 @@ class Resumable(Optimizer):
     def _outdated(self, flat: Flat) -> bool:
         """Whether the engine, or the state to make one from, is for other parameters or options than those now."""
         saved = self._saved
-        if self._engine and self._flat:
-            return not flat.same(self._flat) or self._built_with != self._settings
+        if self._engine and self._flat:  # users clear the state of torch's LBFGS to start it again
+            return not saved or not flat.same(self._flat) or self._built_with != self._settings
         return "engine" in saved and (
             shapes(flat.layout) != shapes(saved["layout"]) or saved.get("shape") != self._settings
         )

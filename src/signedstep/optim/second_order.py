@@ -250,13 +250,17 @@ class SecondOrder(Resumable):
         if engine is None:
             saved = mapped(objective.flat.loaded, self._saved.get("engine"))
             at = objective(start) if saved is None else Point(saved["x"].to(start), saved["f"], saved["g"].to(start))
-            self._engine = engine = self._new_engine(objective, at)
+            engine = self._new_engine(objective, at)
             if math.isnan(self._history.f0):
                 self._history = History(objective.sign * at.f, engine.grad_norm)
             if saved is None:
                 engine.k = self._saved.get("n_iter", 0)
+            else:
+                engine.restore(saved)
+            self._engine = engine
+            self._note()
+            if saved is None:
                 return engine, False
-            engine.restore(saved)
         engine.objective, engine.tolerances = objective, self._tolerances
         kept = objective.flat.holds(engine.at.x)
         if kept and rate and self._options["reuse"] and engine.status is Status.RUNNING:
