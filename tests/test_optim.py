@@ -285,6 +285,13 @@ def test_max_eval_ends_a_step_between_iterations():
     assert closure.calls - last <= 6 < closure.calls + 2
 
 
+@pytest.mark.parametrize("shape", [(), (1,), (1, 1)])
+def test_the_loss_keeps_the_shape_that_the_closure_gives_it(shape):
+    p = leaf(3.0, 4.0)
+    returned = signedstep.LSR1([p]).step(lambda: bowl(p).reshape(shape))
+    assert returned.shape == shape
+
+
 def test_the_loss_keeps_its_precision_whatever_a_failed_trial_returns():
     p, calls = leaf(3.0, 4.0), []
 

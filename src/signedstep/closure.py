@@ -174,9 +174,9 @@ class ClosureObjective:
             self.newest = at.g
 
     def loss(self, at: Point) -> Any:
-        """The loss at a point in the type that the closure returns."""
+        """The loss at a point in the type and shape that the closure returns."""
         f = self.sign * at.f
-        return f if self._like is None else self._like.new_tensor(f)
+        return f if self._like is None else torch.full_like(self._like, f)
 
     def _differentiate(self, loss: Any, f: float) -> None:
         """Call `backward` for a closure that has not; a loss that is not finite needs no gradient."""
