@@ -1,6 +1,7 @@
 """Nothing is lost: closures that raise, are not finite, run out of memory or are interrupted."""
 
 import math
+import sys
 import weakref
 
 import pytest
@@ -221,6 +222,52 @@ def test_an_interrupted_run_does_not_lose_what_it_learned(make):
         return list(optimizer.history.f)
 
     assert run(4, 7, 9) == run()
+
+
+@pytest.mark.parametrize("make", [*CLASSES, signedstep.Mix])
+def test_a_model_that_is_interrupted_while_it_learns_starts_again(make):
+    """Half of it is old and half new then, and of other sizes: every later step failed."""
+    line = 1
+    while True:
+        net = model()
+        optimizer = make(net.parameters(), max_iter=3)
+        optimizer.step(fit(net))
+        optimizer.param_groups[0]["max_iter"] = 1
+        if not interrupted_at(line, lambda: optimizer.step(fit(net))):  # noqa: B023
+            break
+        reached = fit(net)().item()
+        assert optimizer.step(fit(net)) < reached
+        assert len(optimizer.state_dict()["state"]) == 1
+        line += 3
+    assert line > 9
+
+
+def interrupted_at(line, run):
+    """Interrupt a model that learns at a line, counted from its first; whether there were so many."""
+    left = line
+
+    def lines(frame, event, _):
+        nonlocal left
+        left -= event == "line"
+        if left == 0:
+            sys.settrace(None)
+            raise KeyboardInterrupt
+        return lines
+
+    def calls(frame, *_):
+        name = frame.f_code.co_name
+        inside = name == "update" or (frame.f_back is not None and frame.f_back.f_trace is not None)
+        return lines if inside and "signedstep" in frame.f_code.co_filename else None
+
+    before = sys.gettrace()
+    sys.settrace(calls)
+    try:
+        run()
+    except KeyboardInterrupt:
+        return True
+    finally:
+        sys.settrace(before)
+    return False
 
 
 def test_what_ran_out_of_memory_is_let_go_before_the_next_trial():

@@ -6,7 +6,8 @@ or be made to forget after a failure), and trial points that are not finite are 
 
 import math
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -134,7 +135,8 @@ class Engine:
             self._x_bound += self.scale.length
             self.grad_norm = self._length(self.at.g)
             largest, x_norm = self._largest(), self._x_norm(step)  # on their way with what the model sums
-            learned = self.curvature.update(old, self.at)
+            with self._learning():
+                learned = self.curvature.update(old, self.at)
             self.status = self._test(old, step, largest, x_norm)
         elif step.evals < budget:  # else the budget ended it, which says nothing about the point
             self.status = self._excused(step.status)
@@ -159,6 +161,15 @@ class Engine:
             return again._replace(evals=step.evals + again.evals, error=again.error or step.error)
         return step
 
+    @contextmanager
+    def _learning(self) -> Iterator[None]:
+        """What is interrupted here, or runs out of memory, is half the old model and half the new: it starts again."""
+        try:
+            yield
+        except BaseException:
+            self._start_again()
+            raise
+
     def _start_again(self) -> None:
         """Forget the curvature model, and the bound that a region has for it."""
         self.curvature.forget(self.objective, self.at)
@@ -174,7 +185,8 @@ class Engine:
             step = tried
             scale, evals, error = step.scale, evals + step.evals, step.error or error
             if step.refused is not None:
-                self.curvature.learn_from_refused(self.at, step.refused)
+                with self._learning():
+                    self.curvature.learn_from_refused(self.at, step.refused)
             contradictions = contradictions + 1 if step.status is Status.CONTRADICTION else 0
             if not step.retry or evals >= budget or contradictions == _CONTRADICTIONS:
                 break

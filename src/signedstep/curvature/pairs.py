@@ -158,12 +158,12 @@ class Pairs:
     def track_s(self) -> None:
         """Keep S'S and the lower triangle of S'Y from now on, which only spectra need: one more column a pass."""
         if not self._tracks_s:
-            self._tracks_s = True
             k = len(self.order)
             if k:
                 ZS = self.space.inner(self._used, [self.rows[2 * slot] for slot in self.order])[self._places]
                 lower = np.tril(ZS[k:].T)
                 self.grams.stacked[:2] = ZS[:k], lower + np.tril(lower, -1).T
+            self._tracks_s = True  # if nothing has interrupted this
 
     def seen(self, g: Tensor) -> Seen:
         """S'g and Y'g; those of the newest point are known since its pair was measured."""
