@@ -173,6 +173,7 @@ def test_a_closure_that_returns_no_number_is_an_error(returned, error):
         ({"lr": -1}, ValueError, "lr must be"),
         ({"lr": math.inf}, ValueError, "lr must be"),
         ({"lr": "fast"}, TypeError, "lr must be"),
+        ({"lr": torch.tensor([0.1, 0.2])}, ValueError, "Tensor lr must be 1-element"),
         ({"max_iter": 0}, ValueError, "max_iter must be"),
         ({"max_iter": 1.5}, TypeError, "max_iter must be"),
         ({"max_eval": 0}, ValueError, "max_eval must be"),

@@ -322,7 +322,7 @@ def test_weight_decay_and_clipping_live_in_the_closure(clip):
         ({"parallel": True}, "parallel must be a signedstep.distributed.Parallel, got True"),
         ({"maximize": "yes"}, "maximize must be True or False, got 'yes'"),
         ({"reuse": 1}, "reuse must be True or False, got 1"),
-        ({"lr": torch.ones(2)}, "lr must be a finite number that is not negative"),
+        ({"lr": torch.tensor(1j)}, "lr must be a finite number that is not negative"),
     ],
 )
 def test_arguments_of_the_wrong_type(wrong, message):

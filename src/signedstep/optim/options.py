@@ -113,4 +113,6 @@ def rate(*groups: Mapping[str, Any]) -> float:
 
 def _number(lr: Any) -> Any:
     """A rate that may be a tensor of one number."""
-    return lr.item() if isinstance(lr, torch.Tensor) and lr.numel() == 1 else lr
+    if isinstance(lr, torch.Tensor) and lr.numel() != 1:
+        raise ValueError(f"Tensor lr must be 1-element, got {lr!r}")  # the error of torch's optimizers
+    return lr.item() if isinstance(lr, torch.Tensor) else lr
