@@ -370,6 +370,21 @@ def test_parameters_that_share_memory_are_refused():
             optimizer.step(lambda: bowl(*params))  # noqa: B023
 
 
+@every_class
+@pytest.mark.filterwarnings("ignore:optimizer contains a parameter group with duplicate parameters")
+def test_a_parameter_that_is_given_twice_counts_once(make):
+    """As when the parameters of two modules with a tied weight are joined; torch only warns of it."""
+
+    def run(*more):
+        p, q = leaf(3.0, 4.0), leaf(5.0, -6.0, 7.0)
+        optimizer = make([p, q, *[p] * len(more)], max_iter=4)
+        return [optimizer.step(lambda: bowl(p, q)).item() for _ in range(3)], optimizer.state_dict()["state"]
+
+    losses, state = run("again")
+    assert losses == run()[0]
+    assert len(state) == 1
+
+
 def test_parameters_in_one_memory_that_do_not_meet():
     for params in (
         [nn.Parameter(part) for part in torch.full((9,), 3.0).split([4, 0, 5])],

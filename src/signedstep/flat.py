@@ -14,13 +14,13 @@ from signedstep.space import Space
 class Flat:
     """Copies parameters and their gradients to and from flat vectors, in a few calls however many there are.
 
-    Frozen parameters (`requires_grad=False`) are left out. Complex numbers count as two real ones. The flat vector
-    has the widest precision among the parameters, at least float32, so half-precision parameters keep a master copy.
-    Of a DTensor it holds what is on this rank.
+    Frozen parameters (`requires_grad=False`) are left out, and one that is given twice counts once. Complex numbers
+    count as two real ones. The flat vector has the widest precision among the parameters, at least float32, so
+    half-precision parameters keep a master copy. Of a DTensor it holds what is on this rank.
     """
 
     def __init__(self, params: Iterable[Tensor]):
-        self.params = [p for p in params if p.requires_grad]
+        self.params = [p for p in dict.fromkeys(params) if p.requires_grad]
         if any(p.is_conj() or p.is_neg() for p in self.params):
             raise ValueError("a parameter is a lazy conjugate or negative: resolve_conj() or resolve_neg() it first")
         reals = [real(p) for p in self.params]
