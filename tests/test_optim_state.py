@@ -356,6 +356,22 @@ def test_options_of_a_loaded_optimizer_may_be_changed(make):
     assert again.state_dict()["state"][0]["n_iter"] > optimizer.state_dict()["state"][0]["n_iter"]
 
 
+@pytest.mark.parametrize("option", ["maximize", "reuse", "line_search_fn", "tolerance_change"])
+def test_an_option_that_is_younger_than_the_state_has_its_default(option):
+    net, optimizer = started(signedstep.LBFGS, {}, max_iter=4)
+    list(seen(net, optimizer, 1))
+    saved = optimizer.state_dict()
+    del saved["param_groups"][0][option]
+    again = signedstep.LBFGS(net.parameters(), max_iter=4)
+    again.load_state_dict(saved)
+    start = copies(net.parameters())
+    went_on = list(seen(net, optimizer, 1))
+    with torch.no_grad():
+        for p, value in zip(net.parameters(), start, strict=True):
+            p.copy_(value)
+    assert list(seen(net, again, 1)) == went_on
+
+
 @every_class
 def test_tolerances_and_limits_are_read_at_each_step(make):
     net, optimizer = started(make, {}, max_iter=3)

@@ -64,6 +64,7 @@ class Resumable(Optimizer):
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         super().__setstate__(state)
+        self.defaults.pop("differentiable", None)  # torch adds it to optimizers that have loaded something
         self._forget()
 
     def flat(self) -> Flat:
@@ -73,7 +74,8 @@ class Resumable(Optimizer):
 
     @property
     def _options(self) -> dict[str, Any]:
-        return self.param_groups[0]
+        """Those of the first group, which all share; one that is younger than a loaded state has its default."""
+        return {**self.defaults, **self.param_groups[0]}
 
     @property
     def _settings(self) -> dict[str, Any]:
