@@ -299,3 +299,18 @@ def test_a_closure_of_another_model_is_named_as_that(make):
 
     with pytest.raises(RuntimeError, match="depends on none of the parameters"):
         optimizer.step(closure)
+
+
+def test_an_infinite_first_loss_excuses_no_later_failure():
+    """What is left of it is not rounding: searches that failed for another reason were called stalled."""
+    p = leaf(3.0, 4.0)
+    optimizer = signedstep.LBFGS([p])
+    optimizer.step(lambda: (p * math.inf).sum())
+    assert optimizer.status is Status.BAD_START
+
+    def uphill():
+        p.grad = -2 * p.detach()
+        return bowl(p).detach()
+
+    optimizer.step(uphill)
+    assert optimizer.status is Status.CONTRADICTION

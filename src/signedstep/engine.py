@@ -72,7 +72,8 @@ class Engine:
         self._place(start)
         self._x_bound = self._length(start.x)  # |x| is at most this
         self._far = 1e6 * (1 + self._x_bound)  # 1 is the length of the first trial step
-        self._nothing = math.sqrt(torch.finfo(start.x.dtype).eps) * abs(start.f)
+        first = abs(start.f) if math.isfinite(start.f) else 0.0
+        self._nothing = math.sqrt(torch.finfo(start.x.dtype).eps) * first
         """What is left of a sum of squares below this is rounding."""
         curvature.start(objective, start)
 
