@@ -22,7 +22,7 @@ def extension(name: str, source: str, *headers: str) -> Extension:
 
 setup(
     ext_modules=[
-        extension("_native", "module.c", "passes.h", "compiler.h"),
+        extension("_native", "module.c", "passes.h", "vectors.h", "compiler.h"),
         extension("_small", "small.c", "matrices.h", "compiler.h"),
     ],
     options={"bdist_wheel": {"py_limited_api": "cp311"}} if stable else {},

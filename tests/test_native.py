@@ -46,6 +46,12 @@ def threads():
     torch.set_num_threads(before)
 
 
+def combined(c, A, scale, v):
+    """A combination, with its products."""
+    out = torch.empty_like(v)
+    return native.combination(c, A, scale, v, out), out.tolist()
+
+
 @built
 @pytest.mark.parametrize("n", [3, 2048, 4097, 50_001, 400_003])
 def test_threads_do_not_change_a_digit(n, dtype, threads):
@@ -56,7 +62,7 @@ def test_threads_do_not_change_a_digit(n, dtype, threads):
     for count in (1, 2, 3):
         threads(count)
         VA, VV = native.grams(A, [(v, None), (v, A[0])], 2)
-        found.append((VA.tolist(), VV.tolist(), native.dots(v, list(A[:3])), native.combination(c, A, 0.5, v).tolist()))
+        found.append((VA.tolist(), VV.tolist(), native.dots(v, list(A[:3])), combined(c, A, 0.5, v)))
     assert found[0] == found[1] == found[2]
 
 
@@ -71,7 +77,7 @@ def test_what_is_not_finite_stays_visible(dtype):
                 VA, VV = Space().grams(A, [(v, None)], 1)
                 assert np.isfinite(VA[0]).tolist() == [True, True, False, True, True, True]
                 assert np.isfinite(VV).all()
-                out = native.combination(np.ones(6), A, 1.0, v)
+                out = Space().combine(np.ones(6), A, 1.0, v)
                 assert torch.isfinite(out).sum() == n - 1
                 v[place] = bad
                 assert not np.isfinite(Space().grams(A, [(v, None)], 1)[1]).any()
@@ -97,9 +103,9 @@ def test_what_it_cannot_read_is_left_to_torch(strange):
     assert native.dots(v, [strange]) is None
     assert native.grams(A, [(v, strange)], 1) is None
     assert native.grams(A, [(strange, None)], 1) is None
-    assert native.combination(np.ones(2), A, 1.0, strange) is None
-    assert native.combination(np.ones(2), A, 1.0, v, out=strange) is None
-    assert native.scaled_difference(v, strange, 1.0, A[0]) is None
+    assert native.combination(np.ones(2), A, 1.0, strange, torch.empty(8)) is None
+    assert native.combination(np.ones(2), A, 1.0, v, strange) is None
+    assert native.scaled_differences(1.0, [(v, v, A[0]), (v, strange, A[1])]) is None
     assert native.grams(torch.ones(8, 2).T, [(v, None)], 1) is None
     assert native.dots(v, [v] * (native.MOST_VECTORS + 1)) is None
 
@@ -111,7 +117,7 @@ def test_what_it_cannot_read_is_left_to_torch(strange):
     ids=["float32", "int", "long", "strided"],
 )
 def test_coefficients_are_as_many_float64_as_rows(c):
-    assert native.combination(c, torch.ones(2, 8), 1.0, torch.ones(8)) is None
+    assert native.combination(c, torch.ones(2, 8), 1.0, torch.ones(8), torch.empty(8)) is None
 
 
 @built
@@ -120,8 +126,10 @@ def test_what_does_not_fit_is_refused():
     assert native.grams(A, [(v, None)], 2) is None
     assert native.grams(A, [(v, v)] * 3, 1) is None
     assert native.grams(torch._neg_view(A), [(v, None)], 1) is None
-    with pytest.raises(ValueError, match="do not fit"):
-        native._native.combine(True, 8, 1, A.data_ptr(), 32, 2, np.ones(3), 1.0, v.data_ptr(), v.data_ptr())
+    assert native.scaled_differences(1.0, [(v, v, A[0])] * 3) is None
+    assert native.combination(np.ones(3), A, 1.0, v, torch.empty(8)) is None
+    assert native._native.products(1, A, [(v, None)], 1, np.ones(4)) is None
+    assert native._native.dots(1, v) is None
 
 
 @built

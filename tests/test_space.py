@@ -126,11 +126,23 @@ def test_differences_outside_the_range_of_float32(size):
 
 @pytest.mark.parametrize("n", LENGTHS)
 def test_differences_are_written_where_they_stay(n, dtype):
-    rows, (a, b) = vectors(3, n, dtype), vectors(2, n, dtype)
-    beside = rows[[0, 2]].clone()
-    Space().write_difference(a, b, 0.3, rows[1])
+    rows, (a, b, c, d) = vectors(5, n, dtype), vectors(4, n, dtype)
+    beside = rows[[0, 2, 4]].clone()
+    Space().write_differences(0.3, (a, b, rows[1]), (c, d, rows[3]))
     assert torch.equal(rows[1], (a - b) * 0.3)
-    assert torch.equal(rows[[0, 2]], beside)
+    assert torch.equal(rows[3], (c - d) * 0.3)
+    assert torch.equal(rows[[0, 2, 4]], beside)
+
+
+@pytest.mark.parametrize("n", [*LENGTHS, 400_003])
+def test_products_that_come_with_a_combination_are_those_that_would_be_summed(n, dtype):
+    """To the last digit, and only for the two vectors that they belong to."""
+    space, A, (v, w) = Space(), vectors(5, n, dtype), vectors(2, n, dtype) + 0.1
+    p = space.combine(np.array([1.0, -2.0, 0.5, 3.0, 0.0]), A, -0.7, v)
+    assert space.dots(p, (v, p)) == Space().dots(p, (v, p))
+    assert space.dots(p, (w, p)) == Space().dots(p, (w, p))
+    assert space.dots(w, (v, p)) == Space().dots(w, (v, p))
+    assert space.dots(p.clone(), (v, p)) == Space().dots(p, (v, p))
 
 
 def test_autocast_does_not_touch_sums(dtype):

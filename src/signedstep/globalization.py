@@ -191,7 +191,7 @@ class Raw(AlongLine):
     def propose(self, g: Tensor, B: Curvature) -> Direction:
         if B.has_matrix and not B.learned:
             return steepest(self.space, g)
-        p = B.solve(g).neg_()
+        p = B.raw(g)
         slope, length = measured(self.space, p, g)
         # B p = -g gives p.B p = -g.p: the model has a minimum along p, at t = 1, exactly if p points downhill.
         if not B.has_matrix:

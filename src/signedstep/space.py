@@ -31,6 +31,7 @@ class Space:
     def __init__(self) -> None:
         self.room = Room()
         self._squares: list[tuple[Callable[[], Tensor | None], float]] = []
+        self._combined: tuple[Callable[[], Tensor | None], Callable[[], Tensor | None], list[float]] | None = None
 
     def inner(self, A: Tensor, B: Sequence[Tensor]) -> np.ndarray:
         """All inner products of the rows of A [r, n] with the vectors of B: [r, s] in float64."""
@@ -41,7 +42,14 @@ class Space:
         return sums.grams(A, V, count)
 
     def dots(self, a: Tensor, B: Sequence[Tensor]) -> list[float]:
-        """The inner products of one vector with those of B."""
+        """The inner products of one vector with those of B.
+
+        Those of the newest combination with the vector in it and with itself, in this order, were summed as it was made.
+        """
+        if self._combined is not None and len(B) == 2:
+            p, v, products = self._combined
+            if p() is a is B[1] and v() is B[0]:
+                return products
         return sums.dots(a, B)
 
     def later(self, *groups: Group) -> Callable[[], list[list[float]]]:
@@ -88,12 +96,14 @@ class Space:
         self._squares = [(weakref.ref(v), square), *self._squares[:3]]
 
     def combine(self, c: np.ndarray, A: Tensor, scale: float, v: Tensor) -> Tensor:
-        """The vector c[0] A[0] + ... + c[r-1] A[r-1] + scale v."""
-        return sums.combination(c, A, scale, v, out=self.room.like(v))
+        """The vector c[0] A[0] + ... + c[r-1] A[r-1] + scale v. Nobody writes into it: its products may be known."""
+        p, products = sums.combination(c, A, scale, v, out=self.room.like(v))
+        self._combined = (weakref.ref(p), weakref.ref(v), products) if products else None
+        return p
 
-    def write_difference(self, plus: Tensor, minus: Tensor, scale: float, out: Tensor) -> None:
-        """Make scale (plus - minus) where it is to stay."""
-        sums.write_difference(plus, minus, scale, out)
+    def write_differences(self, scale: float, *triples: tuple[Tensor, Tensor, Tensor]) -> None:
+        """For each (plus, minus, out) make scale (plus - minus) where it is to stay."""
+        sums.write_differences(scale, triples)
 
     def moved(self, x: Tensor, p: Tensor, t: float) -> Tensor:
         """The point x + t p."""

@@ -70,33 +70,39 @@ def products(A: Tensor, B: Sequence[Tensor]) -> np.ndarray:
     return found.T
 
 
-def combination(c: np.ndarray, A: Tensor, scale: float, v: Tensor, out: Tensor | None = None) -> Tensor:
-    """The vector c[0] A[0] + ... + c[r-1] A[r-1] + scale v, in `out` if that is given."""
-    scale = held(scale, A.dtype)
-    found = native.combination(c, A, scale, v, out)
-    if found is not None:
-        return found
+def combination(
+    c: np.ndarray, A: Tensor, scale: float, v: Tensor, out: Tensor | None = None
+) -> tuple[Tensor, list[float]]:
+    """The vector c[0] A[0] + ... + c[r-1] A[r-1] + scale v, in `out` if that is given.
+
+    Its products with v and with itself come along where they cost nothing.
+    """
+    scale, out = held(scale, A.dtype), torch.empty_like(v) if out is None else out
+    products = native.combination(c, A, scale, v, out)
+    if products is not None:
+        return out, products
     with _whole_precision(A):
-        return _combination(c, A, scale, v, out)
+        return _combination(c, A, scale, v, out), []
 
 
-def _combination(c: np.ndarray, A: Tensor, scale: float, v: Tensor, out: Tensor | None) -> Tensor:
+def _combination(c: np.ndarray, A: Tensor, scale: float, v: Tensor, out: Tensor) -> Tensor:
     weights = torch.from_numpy(c.astype(_NUMPY[A.dtype]) if A.dtype in _NUMPY else c).to(A)
     n = A.shape[1]
     if n <= _LONG:
         return torch.addmv(v, A.T, weights, beta=scale, out=out)
     whole, count = _split(n)
-    out = torch.mul(v, scale, out=out)
+    torch.mul(v, scale, out=out)
     out[:whole].view(count, 1, -1).baddbmm_(weights.expand(count, 1, -1), _blocks(A, whole, count))
     if whole < n:
         out[whole:].addmv_(A[:, whole:].T, weights)
     return out
 
 
-def write_difference(plus: Tensor, minus: Tensor, scale: float, out: Tensor) -> None:
-    """Make scale (plus - minus) where it is to stay."""
-    if native.scaled_difference(plus, minus, scale, out) is None:
-        torch.sub(plus, minus, out=out).mul_(scale)
+def write_differences(scale: float, triples: Sequence[tuple[Tensor, Tensor, Tensor]]) -> None:
+    """For each (plus, minus, out) make scale (plus - minus) where it is to stay."""
+    if not native.scaled_differences(scale, triples):
+        for plus, minus, out in triples:
+            torch.sub(plus, minus, out=out).mul_(scale)
 
 
 def held(t: float, dtype: torch.dtype) -> float:

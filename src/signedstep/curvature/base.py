@@ -89,6 +89,10 @@ class Curvature(ABC):
     def solve(self, g: Tensor) -> Tensor:
         """B^-1 g."""
 
+    def raw(self, g: Tensor) -> Tensor:
+        """The raw direction, -B^-1 g."""
+        return -self.solve(g)
+
     @abstractmethod
     def spectrum(self, g: Tensor) -> Spectrum:
         """B diagonalised, as far as g can see it."""

@@ -50,15 +50,11 @@ class LBFGS(CompactModel):
         """s.y > r |s| |y|: positive curvature, not just rounding."""
         return bool(grams.upper[-1, -1] > self.refusal * grams.YY[-1, -1] ** 0.5)
 
-    @np.errstate(all="ignore")
-    def solve(self, g: Tensor) -> Tensor:
-        gamma = self.gamma
-        if not self.learned:
-            return g / gamma
-        (Sg, Yg), (_, _, upper, YY, _) = self.pairs.seen(g).products, self.pairs.grams
+    def inverse(self, Sg: np.ndarray, Yg: np.ndarray) -> tuple[np.ndarray, np.ndarray, float]:
+        gamma, (_, _, upper, YY, _) = self.gamma, self.pairs.grams
         a = solve_upper(upper, Sg)
         b = solve_upper(upper, upper.diagonal() * a + (YY @ a - Yg) / gamma, transposed=True)
-        return self.pairs.combine(b, -a / gamma, 1 / gamma, g)
+        return b, -a / gamma, 1 / gamma
 
     def compact(self) -> Compact:
         """Their theorem 2.3, with Psi = [gamma S, Y]."""
@@ -108,15 +104,11 @@ class LSR1(CompactModel):
         self._compact = compact
         return True
 
-    @np.errstate(all="ignore")
-    def solve(self, g: Tensor) -> Tensor:
-        gamma = self.gamma
-        if not self.learned:
-            return g / gamma
-        (Sg, Yg), grams = self.pairs.seen(g).products, self.pairs.grams
+    def inverse(self, Sg: np.ndarray, Yg: np.ndarray) -> tuple[np.ndarray, np.ndarray, float]:
+        gamma, grams = self.gamma, self.pairs.grams
         N_inverse, _ = invert(grams.upper - grams.YY / gamma)
         z = N_inverse @ (Sg - Yg / gamma)
-        return self.pairs.combine(z, -z / gamma, 1 / gamma, g)
+        return z, -z / gamma, 1 / gamma
 
     def compact(self) -> Compact:
         return self._compact

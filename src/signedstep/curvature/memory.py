@@ -69,6 +69,10 @@ class Limited(Curvature):
         """Whether the model would be sound with the newest pair of these."""
 
     @abstractmethod
+    def inverse(self, Sg: np.ndarray, Yg: np.ndarray) -> tuple[np.ndarray, np.ndarray, float]:
+        """B^-1 g from S'g and Y'g, once a pair is learned: cs, cy and h, so that it is S cs + Y cy + h g."""
+
+    @abstractmethod
     def diagonalised(self) -> tuple[Eigen, float]:
         """B's eigenvalues with eigenvectors Psi z, and its eigenvalue for all that is orthogonal to Psi."""
 
@@ -79,6 +83,16 @@ class Limited(Curvature):
     @abstractmethod
     def spread(self, z: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """The coefficients of Psi z: it is S cs + Y cy."""
+
+    def solve(self, g: Tensor) -> Tensor:
+        return -self.raw(g)
+
+    @np.errstate(all="ignore")
+    def raw(self, g: Tensor) -> Tensor:
+        if not self.learned:
+            return g / -self.gamma
+        cs, cy, h = self.inverse(*self.pairs.seen(g).products)
+        return self.pairs.combine(-cs, -cy, -h, g)
 
     @np.errstate(all="ignore")
     def spectrum(self, g: Tensor) -> Spectrum:

@@ -144,13 +144,9 @@ class Mix(Limited):
             cs, cy, first = cs + its[0], cy + its[1], first + family.count
         return cs, cy  # type: ignore[return-value]
 
-    @np.errstate(all="ignore")
-    def solve(self, g: Tensor) -> Tensor:
-        if not self.learned:
-            return g / self.gamma
-        (Sg, Yg), weights = self.pairs.seen(g).products, self.weights
-        cs, cy = self._act(Sg, Yg, weights)
-        return self.pairs.combine(cs, cy, float(self._h @ weights), g)
+    def inverse(self, Sg: np.ndarray, Yg: np.ndarray) -> tuple[np.ndarray, np.ndarray, float]:
+        weights = self.weights
+        return *self._act(Sg, Yg, weights), float(self._h @ weights)
 
     def diagonalised(self) -> tuple[Eigen, float]:
         """H's eigenvalues, inverted: H = h I + Z K Z' has the compact form that B has in the other models."""

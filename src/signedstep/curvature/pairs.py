@@ -149,8 +149,8 @@ class Pairs:
         """Make the measured pair the newest, in a full ring in the place of the oldest."""
         drop = int(len(self.order) == self.m)
         slot = self.first if drop else len(self.order)
-        self.space.write_difference(pair.new.x, pair.old.x, pair.shrink, self.rows[2 * slot])
-        self.space.write_difference(pair.new.g, pair.old.g, pair.shrink, self.rows[2 * slot + 1])
+        s, y = self.rows[2 * slot], self.rows[2 * slot + 1]
+        self.space.write_differences(pair.shrink, (pair.new.x, pair.old.x, s), (pair.new.g, pair.old.g, y))
         self._order(*((self.m, (slot + 1) % self.m) if drop else (slot + 1, 0)))
         self.grams = grams
         self._seen = [Seen(g, products[:, drop:]) for g, products in pair.seen]

@@ -1,4 +1,4 @@
-/* Passes over long vectors in C, for `signedstep.native`, which checks what it hands over: addresses and lengths.
+/* Passes over long vectors in C, for `signedstep.native`. What they cannot read is refused by None, and left to torch.
 
    How columns are cut into segments, and so every rounding, depends on n alone and not on the number of threads. */
 
@@ -14,6 +14,7 @@
 #include <sys/mman.h>
 
 #include "compiler.h"
+#include "vectors.h"
 
 #define MOST_VECTORS 4
 #define MOST_DIFFERENCES 2 /* made on the stack */
@@ -36,10 +37,11 @@ struct combination {
     const void *v;
     void *out;
 };
-struct difference {
-    const void *plus, *minus;
+struct differences {
+    const void *plus[MOST_DIFFERENCES], *minus[MOST_DIFFERENCES];
+    void *out[MOST_DIFFERENCES];
+    size_t count;
     double scale;
-    void *out;
 };
 
 #define NAME(name) name##_float
@@ -56,21 +58,22 @@ struct pass {
     void (*run)(const struct pass *, size_t segment, size_t first, size_t last);
     const void *task;
     double *sums; /* `width` of them for each segment */
-    size_t width, n, segments;
-    int is_float;
+    size_t width, segments;
+    struct kind kind;
 };
 
 static void run_products(const struct pass *pass, size_t segment, size_t first, size_t last) {
     double *out = pass->sums + segment * pass->width;
-    (pass->is_float ? products_float : products_double)(pass->task, first, last, out);
+    (pass->kind.is_float ? products_float : products_double)(pass->task, first, last, out);
 }
 
 static void run_combination(const struct pass *pass, size_t segment, size_t first, size_t last) {
-    (pass->is_float ? combine_float : combine_double)(pass->task, first, last);
+    double *out = pass->sums + segment * pass->width;
+    (pass->kind.is_float ? combine_float : combine_double)(pass->task, first, last, out);
 }
 
-static void run_difference(const struct pass *pass, size_t segment, size_t first, size_t last) {
-    (pass->is_float ? difference_float : difference_double)(pass->task, first, last);
+static void run_differences(const struct pass *pass, size_t segment, size_t first, size_t last) {
+    (pass->kind.is_float ? differences_float : differences_double)(pass->task, first, last);
 }
 
 /* torch's own pool of threads, if it is GNU's: a second pool would wait for the cores on which the first one spins. */
@@ -87,19 +90,19 @@ static void find_threads(void) {
 static void do_without_threads(void) { parallel = NULL; } /* in a forked process: GNU's pool does not come along */
 
 static void run_part(const struct pass *pass, size_t part, size_t parts) {
-    size_t blocks = (pass->n + 511) / 512; /* segments begin where cache lines do, if rows do */
+    size_t n = pass->kind.n, blocks = (n + 511) / 512; /* segments begin where cache lines do, if rows do */
     for (size_t s = pass->segments * part / parts; s < pass->segments * (part + 1) / parts; s++) {
         size_t first = blocks * s / pass->segments * 512, last = blocks * (s + 1) / pass->segments * 512;
-        pass->run(pass, s, first, last < pass->n ? last : pass->n);
+        pass->run(pass, s, first, last < n ? last : n);
     }
 }
 
 static void run_share(void *pass) { run_part(pass, (size_t)thread_number(), (size_t)thread_count()); }
 
-static void run(struct pass *pass, size_t rows, unsigned threads) {
+static void run(const struct pass *pass, size_t rows, long threads) {
     Py_BEGIN_ALLOW_THREADS
-    if (threads > 1 && parallel != NULL && pass->segments > 1 && rows * pass->n >= WORTH_THREADS)
-        parallel(run_share, pass, threads, 0);
+    if (threads > 1 && parallel != NULL && pass->segments > 1 && rows * pass->kind.n >= WORTH_THREADS)
+        parallel(run_share, (void *)pass, (unsigned)threads, 0);
     else
         run_part(pass, 0, 1);
     Py_END_ALLOW_THREADS
@@ -110,36 +113,26 @@ static size_t segments(size_t n) {
     return count < 1 ? 1 : count > MOST_SEGMENTS ? MOST_SEGMENTS : count;
 }
 
-static const void **addresses(PyObject *base, size_t step, size_t count) {
-    const char *first = PyLong_AsVoidPtr(base);
-    const void **rows = malloc((count + 1) * sizeof *rows);
-    for (size_t i = 0; rows != NULL && i < count; i++) rows[i] = first + i * step;
-    return rows;
-}
-
-/* The sums of a product, by segments in their order, into `out`. */
-static int sum_products(struct products *task, size_t n, int is_float, unsigned threads, double *out) {
-    size_t width = task->count * task->r + (task->own ? task->vectors * task->vectors : 0);
-    struct pass pass = {run_products, task, NULL, width, n, segments(n), is_float};
-    memset(out, 0, width * sizeof *out);
+/* One pass with `width` sums, by segments in their order, into `out`. -> -1 without memory */
+static int summed(struct pass pass, size_t rows, long threads, double *out) {
+    memset(out, 0, pass.width * sizeof *out);
+    pass.sums = out;
     if (pass.segments == 1) {
-        pass.sums = out;
-        run(&pass, task->r, threads);
+        run(&pass, rows, threads);
         return 0;
     }
-    pass.sums = calloc(pass.segments * width, sizeof *pass.sums);
+    pass.sums = calloc(pass.segments * pass.width + 1, sizeof *pass.sums);
     if (pass.sums == NULL) return -1;
-    run(&pass, task->r, threads);
+    run(&pass, rows, threads);
     for (size_t s = 0; s < pass.segments; s++)
-        for (size_t i = 0; i < width; i++) out[i] += pass.sums[s * width + i];
+        for (size_t i = 0; i < pass.width; i++) out[i] += pass.sums[s * pass.width + i];
     free(pass.sums);
     return 0;
 }
 
-static int holds(const Py_buffer *buffer, size_t doubles) { return buffer->len == (Py_ssize_t)(doubles * sizeof(double)); }
-static PyObject *wrong(void) {
-    PyErr_SetString(PyExc_ValueError, "arguments that do not fit together");
-    return NULL;
+static int sum_products(const struct products *task, const struct kind *kind, long threads, double *out) {
+    size_t width = task->count * task->r + (task->own ? task->vectors * task->vectors : 0);
+    return summed((struct pass){run_products, task, NULL, width, segments(kind->n), *kind}, task->r, threads, out);
 }
 
 /* Whether sums of float products are what they seem: beyond these sizes squares of single numbers may have left the range. */
@@ -149,108 +142,145 @@ static int is_safe(const double *sums, size_t count, size_t step, int is_float, 
     return 1;
 }
 
-/* products(is_float, n, threads, rows, step, r, vectors, count, out): V A' of the first `count` vectors, and V V'
-   -> whether they can be trusted; `vectors` holds the addresses of plus and minus in turn. */
-static PyObject *products(PyObject *self, PyObject *const *args, Py_ssize_t given) {
-    if (given != 9 || !PyTuple_Check(args[6])) return wrong();
-    struct products task = {.r = PyLong_AsSize_t(args[5]), .count = PyLong_AsSize_t(args[7]), .own = 1};
-    task.vectors = (size_t)PyTuple_Size(args[6]) / 2;
-    if (task.vectors > MOST_VECTORS || task.count > task.vectors) return wrong();
-    size_t differences = 0;
-    for (size_t v = 0; v < task.vectors; v++) {
-        task.plus[v] = PyLong_AsVoidPtr(PyTuple_GetItem(args[6], 2 * v));
-        task.minus[v] = PyLong_AsVoidPtr(PyTuple_GetItem(args[6], 2 * v + 1));
-        differences += task.minus[v] != NULL;
-    }
-    Py_buffer out;
-    if (PyErr_Occurred() || PyObject_GetBuffer(args[8], &out, PyBUF_WRITABLE)) return NULL;
-    if (differences > MOST_DIFFERENCES || !holds(&out, task.count * task.r + task.vectors * task.vectors)) {
-        PyBuffer_Release(&out);
-        return wrong();
-    }
-    task.rows = addresses(args[3], PyLong_AsSize_t(args[4]), task.r);
-    int is_float = PyLong_AsLong(args[0]);
-    int failed = task.rows == NULL ||
-                 sum_products(&task, PyLong_AsSize_t(args[1]), is_float, PyLong_AsLong(args[2]), out.buf);
-    size_t met = task.count * task.r;
-    int safe = !failed && is_safe(out.buf, met, 1, is_float, 0) &&
-               is_safe((double *)out.buf + met, task.vectors, task.vectors + 1, is_float, 1e-30);
-    free(task.rows);
-    PyBuffer_Release(&out);
-    return failed ? PyErr_NoMemory() : PyBool_FromLong(safe);
+static PyObject *refused(void) {
+    if (PyErr_Occurred()) return NULL;
+    Py_RETURN_NONE;
 }
 
-/* dots(is_float, n, threads, vector, *others) -> the products of a vector with up to four others, if they can be trusted. */
-static PyObject *dots(PyObject *self, PyObject *const *args, Py_ssize_t given) {
-    if (given < 4 || given > 4 + MOST_VECTORS) return wrong();
-    const void *others[MOST_VECTORS];
-    double sums[MOST_VECTORS];
-    struct products task = {.rows = others, .r = (size_t)given - 4, .vectors = 1, .count = 1};
-    task.plus[0] = PyLong_AsVoidPtr(args[3]);
-    for (size_t i = 0; i < task.r; i++) others[i] = PyLong_AsVoidPtr(args[4 + i]);
-    if (PyErr_Occurred()) return NULL;
-    int is_float = PyLong_AsLong(args[0]);
-    if (sum_products(&task, PyLong_AsSize_t(args[1]), is_float, PyLong_AsLong(args[2]), sums)) return PyErr_NoMemory();
-    if (!is_safe(sums, task.r, 1, is_float, 1e-30)) Py_RETURN_NONE;
-    PyObject *list = PyList_New((Py_ssize_t)task.r);
-    for (size_t i = 0; list != NULL && i < task.r; i++) PyList_SetItem(list, (Py_ssize_t)i, PyFloat_FromDouble(sums[i]));
+/* An item that its sequence keeps alive. */
+static PyObject *item(PyObject *sequence, size_t i) {
+    PyObject *found = PySequence_GetItem(sequence, (Py_ssize_t)i);
+    Py_XDECREF(found);
+    return found;
+}
+
+/* The buffer of an array of float64, without gaps. -> whether it is one */
+static int takes(PyObject *array, int flags, Py_buffer *buffer) {
+    if (PyObject_GetBuffer(array, buffer, PyBUF_FORMAT | PyBUF_ND | flags)) {
+        PyErr_Clear();
+        return 0;
+    }
+    if (buffer->ndim == 1 && buffer->itemsize == sizeof(double) && buffer->format[0] == 'd') return 1;
+    PyBuffer_Release(buffer);
+    return 0;
+}
+
+/* Where the two ends of each difference are. -> whether all of them can be read */
+static int find_vectors(struct products *task, PyObject *V, const struct kind *kind) {
+    size_t differences = 0;
+    for (size_t v = 0; v < task->vectors; v++) {
+        PyObject *ends = item(V, v);
+        PyObject *plus = ends == NULL ? NULL : item(ends, 0), *minus = plus == NULL ? NULL : item(ends, 1);
+        if (minus == NULL || (task->plus[v] = numbers(plus, kind, kind->n)) == NULL) return 0;
+        if (minus == Py_None) continue;
+        if ((task->minus[v] = numbers(minus, kind, kind->n)) == NULL || ++differences > MOST_DIFFERENCES) return 0;
+    }
+    return 1;
+}
+
+/* products(threads, A, V, count, out): V A' of the first `count` vectors, and V V', for vectors (plus, minus) or (plus, None)
+   -> whether the sums can be trusted */
+static PyObject *products(PyObject *self, PyObject *const *args, Py_ssize_t given) {
+    Py_ssize_t vectors = given == 5 ? PySequence_Size(args[2]) : 0;
+    if (vectors < 1 || vectors > MOST_VECTORS) return refused();
+    struct products task = {.vectors = (size_t)vectors, .count = PyLong_AsSize_t(args[3]), .own = 1};
+    struct kind kind;
+    if (task.count < 1 || task.count > task.vectors || !kind_of(item(item(args[2], 0), 0), &kind)) return refused();
+    Py_buffer out;
+    if (!find_vectors(&task, args[2], &kind) || !takes(args[4], PyBUF_WRITABLE, &out)) return refused();
+    size_t met = (size_t)out.len / sizeof(double) - task.vectors * task.vectors;
+    task.r = met / task.count;
+    task.rows = rows_of(args[1], &kind, task.r);
+    int failed = task.rows == NULL || sum_products(&task, &kind, PyLong_AsLong(args[0]), out.buf);
+    int safe = !failed && is_safe(out.buf, met, 1, kind.is_float, 0) &&
+               is_safe((double *)out.buf + met, task.vectors, task.vectors + 1, kind.is_float, 1e-30);
+    PyBuffer_Release(&out);
+    if (failed && task.rows != NULL) PyErr_NoMemory();
+    free(task.rows);
+    return failed ? refused() : PyBool_FromLong(safe);
+}
+
+static PyObject *listed(const double *sums, size_t count) {
+    PyObject *list = PyList_New((Py_ssize_t)count);
+    for (size_t i = 0; list != NULL && i < count; i++) PyList_SetItem(list, (Py_ssize_t)i, PyFloat_FromDouble(sums[i]));
     return list;
 }
 
-/* combine(is_float, n, threads, rows, step, r, c, scale, v, out): out = c[0] A[0] + ... + scale v. */
-static PyObject *combine(PyObject *self, PyObject *const *args, Py_ssize_t given) {
-    if (given != 10) return wrong();
-    struct combination task = {.r = PyLong_AsSize_t(args[5]), .scale = PyFloat_AsDouble(args[7])};
-    task.v = PyLong_AsVoidPtr(args[8]);
-    task.out = PyLong_AsVoidPtr(args[9]);
-    Py_buffer c;
-    if (PyErr_Occurred() || PyObject_GetBuffer(args[6], &c, PyBUF_SIMPLE)) return NULL;
-    if (!holds(&c, task.r)) {
-        PyBuffer_Release(&c);
-        return wrong();
+/* dots(threads, vector, others) -> the products of a vector with up to four others, if they can be trusted */
+static PyObject *dots(PyObject *self, PyObject *const *args, Py_ssize_t given) {
+    Py_ssize_t r = given == 3 ? PySequence_Size(args[2]) : 0;
+    struct kind kind;
+    if (r < 1 || r > MOST_VECTORS || !kind_of(args[1], &kind)) return refused();
+    const void *others[MOST_VECTORS];
+    double sums[MOST_VECTORS];
+    struct products task = {.rows = others, .r = (size_t)r, .vectors = 1, .count = 1};
+    if ((task.plus[0] = numbers(args[1], &kind, kind.n)) == NULL) return refused();
+    for (size_t i = 0; i < task.r; i++) {
+        PyObject *other = item(args[2], i);
+        if (other == NULL || (others[i] = numbers(other, &kind, kind.n)) == NULL) return refused();
     }
-    task.c = c.buf;
-    task.rows = addresses(args[3], PyLong_AsSize_t(args[4]), task.r);
-    size_t n = PyLong_AsSize_t(args[1]);
-    struct pass pass = {run_combination, &task, NULL, 0, n, segments(n), PyLong_AsLong(args[0])};
-    if (task.rows != NULL && n) run(&pass, task.r, PyLong_AsLong(args[2]));
-    int failed = task.rows == NULL;
-    free(task.rows);
-    PyBuffer_Release(&c);
-    if (failed) return PyErr_NoMemory();
-    Py_RETURN_NONE;
+    if (sum_products(&task, &kind, PyLong_AsLong(args[0]), sums)) return PyErr_NoMemory();
+    return is_safe(sums, task.r, 1, kind.is_float, 1e-30) ? listed(sums, task.r) : refused();
 }
 
-/* difference(is_float, n, threads, plus, minus, scale, out): out = scale (plus - minus). */
-static PyObject *difference(PyObject *self, PyObject *const *args, Py_ssize_t given) {
-    if (given != 7) return wrong();
-    struct difference task = {PyLong_AsVoidPtr(args[3]), PyLong_AsVoidPtr(args[4]), PyFloat_AsDouble(args[5]),
-                              PyLong_AsVoidPtr(args[6])};
-    size_t n = PyLong_AsSize_t(args[1]);
-    struct pass pass = {run_difference, &task, NULL, 0, n, segments(n), PyLong_AsLong(args[0])};
+/* combine(threads, A, c, scale, v, out): out = c[0] A[0] + ... + scale v
+   -> the products of out with v and with itself, in a list that is empty if they cannot be trusted */
+static PyObject *combine(PyObject *self, PyObject *const *args, Py_ssize_t given) {
+    struct kind kind;
+    Py_buffer c;
+    if (given != 6 || !kind_of(args[4], &kind) || !takes(args[2], 0, &c)) return refused();
+    struct combination task = {.r = (size_t)c.len / sizeof(double), .c = c.buf, .scale = PyFloat_AsDouble(args[3])};
+    if ((task.v = numbers(args[4], &kind, kind.n)) != NULL && (task.out = numbers(args[5], &kind, kind.n)) != NULL)
+        task.rows = rows_of(args[1], &kind, task.r);
+    double sums[2];
+    struct pass pass = {run_combination, &task, NULL, 2, segments(kind.n), kind};
+    int failed = task.rows == NULL || PyErr_Occurred() || summed(pass, task.r, PyLong_AsLong(args[0]), sums);
+    PyBuffer_Release(&c);
+    if (failed && task.rows != NULL && !PyErr_Occurred()) PyErr_NoMemory();
+    free(task.rows);
+    if (failed) return refused();
+    return listed(sums, is_safe(sums, 2, 1, kind.is_float, 1e-30) ? 2 : 0);
+}
+
+/* differences(threads, scale, triples): out = scale (plus - minus) for each (plus, minus, out) -> whether they were made */
+static PyObject *differences(PyObject *self, PyObject *const *args, Py_ssize_t given) {
+    Py_ssize_t count = given == 3 ? PySequence_Size(args[2]) : 0;
+    struct kind kind;
+    if (count < 1 || count > MOST_DIFFERENCES || !kind_of(item(item(args[2], 0), 0), &kind)) return refused();
+    struct differences task = {.count = (size_t)count, .scale = PyFloat_AsDouble(args[1])};
+    for (size_t i = 0; i < task.count; i++) {
+        PyObject *triple = item(args[2], i), *v[3];
+        void *found[3];
+        for (size_t j = 0; j < 3; j++)
+            if ((v[j] = triple == NULL ? NULL : item(triple, j)) == NULL ||
+                (found[j] = numbers(v[j], &kind, kind.n)) == NULL)
+                return refused();
+        task.plus[i] = found[0], task.minus[i] = found[1], task.out[i] = found[2];
+    }
     if (PyErr_Occurred()) return NULL;
-    run(&pass, 3, PyLong_AsLong(args[2])); /* two vectors are read, one is written */
-    Py_RETURN_NONE;
+    struct pass pass = {run_differences, &task, NULL, 0, segments(kind.n), kind};
+    run(&pass, 3 * task.count, PyLong_AsLong(args[0])); /* two vectors are read for each that is written */
+    Py_RETURN_TRUE;
 }
 
 /* prefer_large_pages(address, bytes), before memory is first written: the system then clears it by megabytes, not by 4 KiB. */
 static PyObject *prefer_large_pages(PyObject *self, PyObject *const *args, Py_ssize_t given) {
-    if (given != 2) return wrong();
+    if (given != 2) return refused();
 #ifdef MADV_HUGEPAGE
     uintptr_t first = ((uintptr_t)PyLong_AsVoidPtr(args[0]) + 4095) / 4096 * 4096;
     uintptr_t last = (uintptr_t)PyLong_AsVoidPtr(args[0]) + PyLong_AsSize_t(args[1]);
     if (first < last) madvise((void *)first, last - first, MADV_HUGEPAGE); /* a wish; nothing depends on it */
 #endif
-    if (PyErr_Occurred()) return NULL;
-    Py_RETURN_NONE;
+    return refused();
 }
 
 #define ENTRY(name) {#name, (PyCFunction)(void (*)(void))name, METH_FASTCALL, NULL}
-static PyMethodDef methods[] = {ENTRY(products),   ENTRY(dots), ENTRY(combine), ENTRY(difference), ENTRY(prefer_large_pages),
+static PyMethodDef methods[] = {ENTRY(products), ENTRY(dots), ENTRY(combine), ENTRY(differences), ENTRY(prefer_large_pages),
                                 {NULL, NULL, 0, NULL}};
 static PyModuleDef module = {PyModuleDef_HEAD_INIT, .m_name = "_native", .m_methods = methods};
 
 PyMODINIT_FUNC PyInit__native(void) {
+    if (find_torch()) return NULL;
     find_threads();
     pthread_atfork(NULL, NULL, do_without_threads);
     return PyModuleDef_Init(&module);

@@ -129,8 +129,8 @@ INLINE void NAME(add)(const real *const *rows, size_t R, const real *const *next
         for (size_t u = 0; u < R; u++) out[j] += (real)c[u] * rows[u][j];
 }
 
-/* Some columns of c[0] A[0] + ... + scale v. */
-CLONES static void NAME(combine)(const struct combination *task, size_t first, size_t last) {
+/* Some columns of c[0] A[0] + ... + scale v, and while they are near their products with v and with themselves. */
+CLONES static void NAME(combine)(const struct combination *task, size_t first, size_t last, double *sums) {
     const real *const *rows = (const real *const *)task->rows;
     const real *group[4], *next[4];
     size_t r = task->r;
@@ -149,14 +149,18 @@ CLONES static void NAME(combine)(const struct combination *task, size_t first, s
             if (R == 1) NAME(add)(group, 1, next, task->c + i, n, out);
             i += R;
         }
+        const real *both[2] = {v, out};
+        NAME(meet_all)(both, 2, (const real *const[1]){out}, 1, n, 0, sums);
     }
 }
 
-/* Some columns of scale (plus - minus). */
-CLONES static void NAME(difference)(const struct difference *task, size_t first, size_t last) {
-    const real *plus = task->plus, *minus = task->minus;
-    real *out = task->out, scale = (real)task->scale;
-    for (size_t j = first; j < last; j++) out[j] = (plus[j] - minus[j]) * scale;
+/* Some columns of scale (plus - minus), for each difference. */
+CLONES static void NAME(differences)(const struct differences *task, size_t first, size_t last) {
+    for (size_t i = 0; i < task->count; i++) {
+        const real *plus = task->plus[i], *minus = task->minus[i];
+        real *out = task->out[i], scale = (real)task->scale;
+        for (size_t j = first; j < last; j++) out[j] = (plus[j] - minus[j]) * scale;
+    }
 }
 
 #undef LANES
