@@ -44,7 +44,8 @@ class Space:
     def dots(self, a: Tensor, B: Sequence[Tensor]) -> list[float]:
         """The inner products of one vector with those of B.
 
-        Those of the newest combination with the vector in it and with itself, in this order, were summed as it was made.
+        Those of the newest combination with the vector in it and with itself, in this order, were summed as it was
+        made.
         """
         if self._combined is not None and len(B) == 2:
             p, v, products = self._combined
