@@ -76,6 +76,8 @@ class Pairs:
     def __init__(self, m: int, at: Point, space: Space):
         self.m, self.space = m, space
         self.rows = torch.empty(2 * m, at.x.numel(), dtype=at.x.dtype, device=at.x.device)
+        each = self.rows.unbind()
+        self._slots = list(zip(each[::2], each[1::2], strict=True))
         self._tracks_s = False
         self.clear()
 
@@ -88,8 +90,8 @@ class Pairs:
     def _order(self, k: int, first: int) -> None:
         """Take the first k slots as those in use, and one of them as that of the oldest pair."""
         self.first = first
-        self._used = self.rows[: 2 * k]
-        self.order, self._places = _rotation(k, first)
+        self._used = self.rows if k == self.m else self.rows[: 2 * k]
+        self.order, self._places, self._turned = _rotation(k, first)
 
     def __len__(self) -> int:
         return len(self.order)
@@ -149,7 +151,7 @@ class Pairs:
         """Make the measured pair the newest, in a full ring in the place of the oldest."""
         drop = int(len(self.order) == self.m)
         slot = self.first if drop else len(self.order)
-        s, y = self.rows[2 * slot], self.rows[2 * slot + 1]
+        s, y = self._slots[slot]
         self.space.write_differences(pair.shrink, (pair.new.x, pair.old.x, s), (pair.new.g, pair.old.g, y))
         self._order(*((self.m, (slot + 1) % self.m) if drop else (slot + 1, 0)))
         self.grams = grams
@@ -160,7 +162,7 @@ class Pairs:
         if not self._tracks_s:
             k = len(self.order)
             if k:
-                ZS = self.space.inner(self._used, [self.rows[2 * slot] for slot in self.order])[self._places]
+                ZS = self.space.inner(self._used, [self._slots[slot][0] for slot in self.order])[self._places]
                 lower = np.tril(ZS[k:].T)
                 self.grams.stacked[:2] = ZS[:k], lower + np.tril(lower, -1).T
             self._tracks_s = True  # if nothing has interrupted this
@@ -183,10 +185,7 @@ class Pairs:
 
     def combine(self, cs: np.ndarray, cy: np.ndarray, scale: float, g: Tensor) -> Tensor:
         """The vector S cs + Y cy + scale g."""
-        k = len(self.order)
-        coefficients = np.empty(2 * k)
-        coefficients[self._places[:k]], coefficients[self._places[k:]] = cs, cy
-        return self.space.combine(coefficients, self._used, scale, g)
+        return self.space.combine(np.concatenate((cs, cy))[self._turned], self._used, scale, g)
 
     def vectors(self) -> tuple[np.ndarray, np.ndarray]:
         """S and Y, a row for each vector, in float64: for small n."""
@@ -215,10 +214,11 @@ class Pairs:
 
 
 @lru_cache
-def _rotation(k: int, first: int) -> tuple[np.ndarray, np.ndarray]:
-    """The slots of k pairs from the oldest on, and the rows of their s, then of their y."""
+def _rotation(k: int, first: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """The slots of k pairs from the oldest on, the rows of their s, then of their y, and the way back to these rows."""
     order = (np.arange(k) + first) % max(k, 1)
-    return order, np.concatenate((2 * order, 2 * order + 1))
+    places = np.concatenate((2 * order, 2 * order + 1))
+    return order, places, np.argsort(places)
 
 
 @lru_cache
