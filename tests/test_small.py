@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from signedstep.curvature.compact import RANK, diagonalise, pencil
-from signedstep.curvature.symmetric import eigen, invert
+from signedstep.curvature.symmetric import eigen, invert, solve_upper
 from signedstep.native import small
 
 EPS = np.finfo(float).eps
@@ -199,3 +199,14 @@ def test_a_matrix_need_not_lie_row_after_row():
         found, vectors = eigen(laid)
         assert found == pytest.approx(w)
         assert np.abs(vectors) == pytest.approx(np.abs(V), abs=1e-12)
+
+
+@pytest.mark.parametrize("transposed", [False, True])
+@pytest.mark.parametrize("k", [1, 2, 20, 30, 31, 60])
+def test_triangles_are_solved_for_one_vector_and_for_rows_of_them(k, transposed):
+    rng = np.random.default_rng(k)
+    R = rng.standard_normal((k, k)) / k + 2 * np.eye(k)  # what is below the diagonal must not be read
+    b = rng.standard_normal((2 * k, k))
+    expected = scipy.linalg.solve_triangular(R, b.T, trans=int(transposed)).T
+    np.testing.assert_allclose(solve_upper(R, b, transposed), expected, rtol=0, atol=1e-13)
+    np.testing.assert_allclose(solve_upper(R, b[0], transposed), expected[0], rtol=0, atol=1e-13)

@@ -1,7 +1,7 @@
 """The models that `mix` weighs: positive definite inverses H = h I + Z K Z' over the same stored pairs, Z = [S, Y].
 
 They are made anew from the Gram matrices after each step, and act on vectors by their products with the pairs, so that
-nothing here is n numbers long.
+nothing here is n numbers long. Products of several vectors are rows: `act` takes one vector's, or a matrix of them.
 """
 
 from collections.abc import Sequence
@@ -40,12 +40,12 @@ class Scaled:
 
     def act(self, Sv: np.ndarray, Yv: np.ndarray, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """What the weighted mean adds to its h v: the coefficients of S and of Y in K Z'v, from S'v and Y'v."""
-        cs, cy = np.zeros((2, len(Sv)))
+        cs, cy = np.zeros((2, *Sv.shape))
         if len(self.upper):
-            a, right, rest = self._halfway(Sv[self.used], Yv[self.used])
+            a, right, rest = self._halfway(Sv[..., self.used], Yv[..., self.used])
             h = float(weights @ self.h)
-            cs[self.used] = solve_upper(self.upper, float(weights.sum()) * right + h * rest, transposed=True)
-            cy[self.used] = -h * a
+            cs[..., self.used] = solve_upper(self.upper, float(weights.sum()) * right + h * rest, transposed=True)
+            cy[..., self.used] = -h * a
         return cs, cy
 
     def say(self, pair: NewPair) -> list[tuple[float, float]]:
@@ -68,7 +68,7 @@ class Scaled:
     def _halfway(self, Sv: np.ndarray, Yv: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """a = R^-1 S'v, and the right side of R' b = D a + h (Y'Y a - Y'v) in its two parts."""
         a = solve_upper(self.upper, Sv)
-        return a, self.upper.diagonal() * a, self.YY @ a - Yv
+        return a, self.upper.diagonal() * a, a @ self.YY.T - Yv
 
 
 class Flipped:
@@ -100,7 +100,7 @@ class Flipped:
     def act(self, Sv: np.ndarray, Yv: np.ndarray, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """What the weighted mean adds to its h v: the coefficients of S and of Y in K Z'v, from S'v and Y'v."""
         c = (Yv - self.gamma * Sv) @ self.V
-        cy = self.V @ (c * (self.change @ weights))
+        cy = (c * (self.change @ weights)) @ self.V.T
         return -self.gamma * cy, cy
 
     def say(self, pair: NewPair) -> list[tuple[float, float]]:

@@ -155,9 +155,9 @@ class Mix(Limited):
         return Eigen(1 / w, vectors), 1 / h
 
     def _K(self) -> np.ndarray:
-        """K of the mean, column by column."""
-        k, weights = self.learned, self.weights
-        return np.stack([np.concatenate(self._act(row[:k], row[k:], weights)) for row in np.eye(2 * k)], axis=1)
+        """K of the mean, which is symmetric."""
+        units = np.eye(2 * self.learned)
+        return np.concatenate(self._act(*np.split(units, 2, axis=1), self.weights), axis=1)
 
     def matrix(self) -> Tensor:
         n = self.pairs.rows.shape[1]

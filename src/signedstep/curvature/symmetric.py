@@ -13,13 +13,18 @@ from signedstep.native import small
 # call than torch; above, torch does the work. trsv stays in one thread at any size.
 ONE_THREAD = 30
 _sysv, _syevd = get_lapack_funcs(("sysv", "syevd"), dtype=np.float64)
-(_trsv,) = get_blas_funcs(("trsv",), dtype=np.float64)
+_trsv, _trsm = get_blas_funcs(("trsv", "trsm"), dtype=np.float64)
 EPS = float(np.finfo(float).eps)
 
 
 def solve_upper(R: np.ndarray, b: np.ndarray, transposed: bool = False) -> np.ndarray:
-    """R^-1 b or R^-T b for the upper triangle R of a matrix; the rest of it is not read."""
-    return _trsv(R.T, b, lower=1, trans=int(not transposed))  # of R.T, which LAPACK can read as it lies
+    """R^-1 b or R^-T b, of each row if b is a matrix, for the upper triangle R of one; the rest of R is not read."""
+    if b.ndim == 1:
+        return _trsv(R.T, b, lower=1, trans=int(not transposed))  # of R.T, which LAPACK can read as it lies
+    if len(R) <= ONE_THREAD:
+        return _trsm(1.0, R.T, b.T, lower=1, trans_a=int(not transposed)).T
+    left, right = torch.from_numpy(R.T if transposed else R), torch.from_numpy(b.T)
+    return torch.linalg.solve_triangular(left, right, upper=not transposed).numpy().T
 
 
 def multiply_below(L: np.ndarray, b: np.ndarray) -> np.ndarray:
