@@ -506,3 +506,21 @@ def test_kfac_refuses_layers_that_share_a_weight():
     model = nn.Sequential(one, nn.Tanh(), two)
     with pytest.raises(ValueError, match="two layers share a weight"):
         signedstep.minimize(ModuleLoss(model, nn.MSELoss(), (torch.randn(5, 3), torch.randn(5, 3))), method="kfac")
+
+
+@pytest.mark.parametrize("method", ["gauss-newton", "natural", "kfac"])
+def test_layers_that_write_statistics_or_have_no_factors_are_named(method):
+    inputs, targets = torch.randn(20, 3), torch.randn(20, 1)
+
+    def run(norm: nn.Module) -> float:
+        loss = ModuleLoss(nn.Sequential(nn.Linear(3, 4), norm, nn.Linear(4, 1)), nn.MSELoss(), (inputs, targets))
+        result = signedstep.minimize(loss, loss.x0, method=method, options={"maxiter": 2})
+        return result.fun - result.history.f[0]
+
+    with pytest.raises(ValueError, match=r"layer '1', a BatchNorm1d, .* call model.eval\(\)"):
+        run(nn.BatchNorm1d(4))
+    if method == "kfac":
+        with pytest.raises(NotImplementedError, match=r"linear and convolutional layers, .* use 'natural'"):
+            run(nn.BatchNorm1d(4, track_running_stats=False))
+    else:
+        assert run(nn.BatchNorm1d(4, track_running_stats=False)) < 0

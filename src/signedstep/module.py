@@ -97,14 +97,18 @@ class ModuleLoss:
         """The factors of KFAC's blocks; weight and bias of a layer are one block."""
         self._check_likelihood()
         library = _library()
-        kfac = library.KFACLinearOperator(
-            *self._given(params),
-            check_deterministic=False,
-            num_data=self.count,
-            fisher_type=library.FisherType.MC if samples else library.FisherType.TYPE2,
-            mc_samples=samples or 1,
-            separate_weight_and_bias=False,
-        )
+        try:
+            kfac = library.KFACLinearOperator(
+                *self._given(params),
+                check_deterministic=False,
+                num_data=self.count,
+                fisher_type=library.FisherType.MC if samples else library.FisherType.TYPE2,
+                mc_samples=samples or 1,
+                separate_weight_and_bias=False,
+            )
+        except NotImplementedError as error:
+            known = "linear and convolutional layers"
+            raise NotImplementedError(f"kfac knows {known}, and this model trains others: use 'natural'") from error
         kfac.compute_kronecker_factors()
         factors = kfac.state_dict()
         inputs, gradients = factors["input_covariances"], factors["gradient_covariances"]
@@ -120,6 +124,12 @@ class ModuleLoss:
         return Flat(self.model.parameters())
 
     def _given(self, params: list[Tensor]) -> tuple[Any, ...]:
+        for name, layer in self.model.named_modules():
+            if layer.training and getattr(layer, "running_mean", None) is not None:
+                raise ValueError(
+                    f"layer {name!r}, a {type(layer).__name__}, writes its running statistics in training mode, so "
+                    "curvature cannot be taken through it: call model.eval(), or make it with track_running_stats=False"
+                )
         return self.model, self.loss_func, params, self.data
 
     def _check_likelihood(self) -> None:
