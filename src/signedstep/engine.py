@@ -6,10 +6,9 @@ or be made to forget after a failure), and trial points that are not finite are 
 
 import math
 import time
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 import torch
 from torch import Tensor
@@ -23,6 +22,7 @@ from signedstep.space import Space
 from signedstep.stall import Stall
 from signedstep.status import Status
 
+T = TypeVar("T")
 ON_FAILURE = ("restart", "stop")
 """What to do after a search that found nothing: start again from the identity, or stop."""
 _UNBOUNDED = 3
@@ -136,8 +136,7 @@ class Engine:
             self._x_bound += self.scale.length
             self.grad_norm = self._length(self.at.g)
             largest, x_norm = self._largest(), self._x_norm(step)  # on their way with what the model sums
-            with self._learning():
-                learned = self.curvature.update(old, self.at)
+            learned = self._learned(self.curvature.update, old, self.at)
             self.status = self._test(old, step, largest, x_norm)
         elif step.evals < budget:  # else the budget ended it, which says nothing about the point
             self.status = self._excused(step.status)
@@ -162,11 +161,10 @@ class Engine:
             return again._replace(evals=step.evals + again.evals, error=again.error or step.error)
         return step
 
-    @contextmanager
-    def _learning(self) -> Iterator[None]:
+    def _learned(self, learn: Callable[[Point, Point], T], old: Point, new: Point) -> T:
         """What is interrupted here, or runs out of memory, is half the old model and half the new: it starts again."""
         try:
-            yield
+            return learn(old, new)
         except BaseException:
             self._start_again()
             raise
@@ -186,8 +184,7 @@ class Engine:
             step = tried
             scale, evals, error = step.scale, evals + step.evals, step.error or error
             if step.refused is not None:
-                with self._learning():
-                    self.curvature.learn_from_refused(self.at, step.refused)
+                self._learned(self.curvature.learn_from_refused, self.at, step.refused)
             contradictions = contradictions + 1 if step.status is Status.CONTRADICTION else 0
             if not step.retry or evals >= budget or contradictions == _CONTRADICTIONS:
                 break
