@@ -97,3 +97,42 @@ def test_the_same_parameters_are_those_not_others_like_them():
     flat = Flat([p])
     p.data = p.data.double()
     assert not flat.same(Flat([p]))
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize("threads", [1, 3])
+@pytest.mark.parametrize("sizes", [[5], [1, 0, 7], [70_000, 1, 0, 200_000, 4096], [1000] * 300])
+def test_many_or_long_parameters_of_one_kind(sizes, threads, dtype):
+    """They are copied in C where it was built, by several threads if they are long."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(threads)
+    try:
+        params = [torch.randn(size, dtype=dtype, requires_grad=True) for size in sizes]
+        flat = Flat(params)
+        assert torch.equal(flat.read(), numbers([p.detach() for p in params], dtype))
+        wanted = torch.randn(flat.n, dtype=dtype)
+        flat.write(wanted)
+        assert torch.equal(numbers([p.detach() for p in params], dtype), wanted)
+        for p in params:
+            p.grad = torch.randn_like(p)
+        assert torch.equal(flat.read_grads(), numbers([p.grad for p in params], dtype))
+    finally:
+        torch.set_num_threads(before)
+
+
+def test_a_graph_that_is_older_than_the_parameters_is_refused():
+    """Autograd notices that numbers have changed which it keeps for a backward pass, as under torch's LBFGS."""
+    p = torch.ones(3, requires_grad=True)
+    loss = (p * p).sum()
+    Flat([p]).write(torch.zeros(3))
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        loss.backward()
+
+
+def test_gradients_that_belong_to_a_graph_are_read_without_it():
+    p = torch.ones(3, requires_grad=True)
+    (p.grad,) = torch.autograd.grad((p**3).sum(), p, create_graph=True)
+    assert p.grad.requires_grad
+    with torch.enable_grad():
+        assert not Flat([p]).read_grads().requires_grad
+    p.grad = None  # the graph holds itself

@@ -108,6 +108,10 @@ def test_what_it_cannot_read_is_left_to_torch(strange):
     assert native.scaled_differences(1.0, [(v, v, A[0]), (v, strange, A[1])]) is None
     assert native.grams(torch.ones(8, 2).T, [(v, None)], 1) is None
     assert native.dots(v, [v] * (native.MOST_VECTORS + 1)) is None
+    assert native.gather(torch.ones(16), [v, strange]) is None
+    assert native.gather(strange, [v]) is None
+    if not strange.is_contiguous() or strange.is_neg() or strange.is_meta:
+        assert native.scatter(strange, [v.data_ptr()], [8]) is None
 
 
 @built
@@ -130,6 +134,14 @@ def test_what_does_not_fit_is_refused():
     assert native.combination(np.ones(3), A, 1.0, v, torch.empty(8)) is None
     assert native._native.products(1, A, [(v, None)], 1, np.ones(4)) is None
     assert native._native.dots(1, v) is None
+    assert native.gather(v, []) is None
+    assert native.gather(v, [v[:4], v[:3]]) is None
+    assert native.gather(v, [torch._efficientzerotensor(8)]) is None
+    assert native.scatter(v, [v.data_ptr()], [7]) is None
+    assert native.scatter(v, [0], [8]) is None
+    assert native.scatter(v, [v.data_ptr()], [4, 4]) is None
+    with pytest.raises(OverflowError):
+        native.scatter(v, [v.data_ptr()], [-1])
 
 
 @built

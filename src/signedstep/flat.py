@@ -7,7 +7,9 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch.autograd.graph import increment_version
 
+from signedstep import native
 from signedstep.space import Space
 
 
@@ -34,6 +36,7 @@ class Flat:
         self.n = sum(p.numel() * (2 if p.is_complex() else 1) for p in self.params)
         """How many numbers there are, on all ranks together."""
         self._sharded = any(is_sharded(p) for p in self.params)
+        self._plain = not (self._sharded or any(p.is_complex() for p in self.params))
         self._uniform = all(p.dtype == self.dtype and p.device == self.device for p in reals)
         self._look(reals)
 
@@ -101,14 +104,18 @@ class Flat:
         return self._gathered(self.grads())
 
     def grads(self) -> list[Tensor]:
-        """The gradients as they are read: real numbers, dense, zero where missing."""
-        return [real(torch.zeros_like(p) if p.grad is None else _dense(p.grad)) for p in self.params]
+        """The gradients as they are read: real numbers, dense, zero where missing; perhaps of another precision."""
+        grads = [p.grad for p in self.params]
+        if self._plain and all(g is not None and g.layout is torch.strided for g in grads):
+            return grads  # type: ignore[return-value] # as nearly always, and many calls less
+        pairs = zip(grads, self.params, strict=True)
+        return [real(torch.zeros_like(p) if g is None else _dense(g)) for g, p in pairs]
 
     def write_grads(self, g: Tensor) -> None:
         """Set the gradients to a flat vector, in new tensors: those of a closure may be of other use."""
         self.clear_grads()
         for p, grad in zip(self.params, self.shaped(g), strict=True):
-            p.grad = grad
+            p.grad = grad.to(getattr(p, "grad_dtype", None) or grad.dtype)  # torch lets it differ from the parameter's
 
     def shaped(self, v: Tensor) -> list[Tensor]:
         """A flat vector as new tensors like the parameters."""
@@ -126,18 +133,27 @@ class Flat:
             return torch.empty(0, dtype=self.dtype, device=self.device)
         if not self._uniform:
             tensors = [t.to(self.device, self.dtype) for t in tensors]
-        return torch.cat((tensors[0].reshape(-1),)) if len(tensors) == 1 else _flatten(tensors)  # which would not copy
+        out = torch.empty(sum(self._sizes), dtype=self.dtype, device=self.device)
+        if native.gather(out, tensors):
+            return out
+        flat = torch.cat((tensors[0].reshape(-1),)) if len(tensors) == 1 else _flatten(tensors)  # which would not copy
+        return flat.detach().to(self.dtype)
 
     def _fill(self, x: Tensor) -> None:
         """Copy a flat vector into the memory of the parameters."""
         if self.params:
-            _copy(self._current(), self._parts(x))
+            targets = self._current()
+            if self._direct and native.scatter(x, self._addresses, self._sizes):
+                increment_version(self.params)  # so that autograd complains of graphs that are older
+            else:
+                _copy(targets, self._parts(x))
 
     def _look(self, reals: list[Tensor]) -> None:
         """Take the memory of the parameters as it is now."""
         self._addresses = self._where()
         self._targets = [p.view(-1) if p.is_contiguous() else p for p in reals]
         self._shaped = [(i, p.shape) for i, p in enumerate(reals) if not p.is_contiguous()]
+        self._direct = self._uniform and self.device.type == "cpu" and not self._shaped
 
     def _current(self) -> list[Tensor]:
         """What to write into: a closure may give a parameter other memory, as RNNs do that flatten their weights."""
@@ -163,7 +179,7 @@ _flatten: Callable[[Sequence[Tensor]], Tensor] = torch._C._nn.flatten_dense_tens
 
 def real(t: Tensor) -> Tensor:
     """The same storage, complex numbers as pairs of real ones."""
-    t = local(t.detach())
+    t = local(t.detach() if t.requires_grad else t)
     return torch.view_as_real(t.resolve_conj()) if t.is_complex() else t
 
 

@@ -54,6 +54,16 @@ def scaled_differences(scale: float, triples: Sequence[tuple[Tensor, Tensor, Ten
     return _native and _native.differences(torch.get_num_threads(), scale, triples)
 
 
+def gather(v: Tensor, parts: Sequence[Tensor]) -> bool | None:
+    """Write tensors into a vector, one after the other."""
+    return _native and _native.gather(torch.get_num_threads(), v, parts)
+
+
+def scatter(v: Tensor, addresses: Sequence[int], sizes: Sequence[int]) -> bool | None:
+    """Write a vector into plain memory of the same precision: so many numbers from each address on."""
+    return _native and _native.scatter(torch.get_num_threads(), v, addresses, sizes)
+
+
 def prefer_large_pages(new: Tensor) -> Tensor:
     """Memory that nobody has written into yet, now with the wish for large pages."""
     if _native is not None:

@@ -43,6 +43,11 @@ struct differences {
     size_t count;
     double scale;
 };
+struct copies { /* the parts of a vector, one after the other, and where they are kept */
+    char *v, **parts;
+    size_t *ends, count, itemsize;
+    int gather; /* into v, not from it */
+};
 
 #define NAME(name) name##_float
 #define real float
@@ -74,6 +79,16 @@ static void run_combination(const struct pass *pass, size_t segment, size_t firs
 
 static void run_differences(const struct pass *pass, size_t segment, size_t first, size_t last) {
     (pass->kind.is_float ? differences_float : differences_double)(pass->task, first, last);
+}
+
+static void run_copies(const struct pass *pass, size_t segment, size_t first, size_t last) {
+    const struct copies *task = pass->task;
+    for (size_t i = 0, start = 0; i < task->count && start < last; start = task->ends[i++]) {
+        size_t from = first > start ? first : start, to = last < task->ends[i] ? last : task->ends[i];
+        if (from >= to) continue;
+        char *whole = task->v + from * task->itemsize, *part = task->parts[i] + (from - start) * task->itemsize;
+        memcpy(task->gather ? whole : part, task->gather ? part : whole, (to - from) * task->itemsize);
+    }
 }
 
 /* torch's own pool of threads, if it is GNU's: a second pool would wait for the cores on which the first one spins. */
@@ -263,6 +278,47 @@ static PyObject *differences(PyObject *self, PyObject *const *args, Py_ssize_t g
     Py_RETURN_TRUE;
 }
 
+/* Where parts are, from their tensors or from addresses and sizes. -> whether they are those of v */
+static int find_parts(struct copies *task, PyObject *parts, PyObject *sizes, const struct kind *kind) {
+    size_t end = 0;
+    for (size_t i = 0; i < task->count; i++) {
+        PyObject *part = item(parts, i), *size = sizes == NULL ? NULL : item(sizes, i);
+        size_t count = part == NULL || PyErr_Occurred() ? 0 : size == NULL ? asked(part, numel_name) : PyLong_AsSize_t(size);
+        if (part == NULL || PyErr_Occurred()) return 0;
+        task->parts[i] = size == NULL ? address(part, kind) : PyLong_AsVoidPtr(part);
+        if (task->parts[i] == NULL && count > 0) return 0;
+        task->ends[i] = end += count;
+    }
+    return end == kind->n && !PyErr_Occurred();
+}
+
+static PyObject *copied(long threads, PyObject *v, PyObject *parts, PyObject *sizes) {
+    Py_ssize_t count = PySequence_Size(parts);
+    struct kind kind;
+    if (count < 1 || !kind_of(v, &kind) || (sizes != NULL && PySequence_Size(sizes) != count)) return refused();
+    struct copies task = {.count = (size_t)count, .itemsize = kind.is_float ? 4 : 8, .gather = sizes == NULL};
+    task.v = numbers(v, &kind, kind.n);
+    task.parts = malloc(task.count * (sizeof *task.parts + sizeof *task.ends));
+    if (task.parts == NULL) return PyErr_NoMemory();
+    task.ends = (size_t *)(task.parts + task.count);
+    int found = task.v != NULL && find_parts(&task, parts, sizes, &kind);
+    struct pass pass = {run_copies, &task, NULL, 0, segments(kind.n), kind};
+    if (found) run(&pass, 2, threads);
+    free(task.parts);
+    if (found) Py_RETURN_TRUE;
+    return refused();
+}
+
+/* gather(threads, v, parts): v from tensors, one after the other -> whether it was done */
+static PyObject *gather(PyObject *self, PyObject *const *args, Py_ssize_t given) {
+    return given == 3 ? copied(PyLong_AsLong(args[0]), args[1], args[2], NULL) : refused();
+}
+
+/* scatter(threads, v, addresses, sizes): v into memory of its own kind -> whether it was done */
+static PyObject *scatter(PyObject *self, PyObject *const *args, Py_ssize_t given) {
+    return given == 4 ? copied(PyLong_AsLong(args[0]), args[1], args[2], args[3]) : refused();
+}
+
 /* prefer_large_pages(address, bytes), before memory is first written: the system then clears it by megabytes, not by 4 KiB. */
 static PyObject *prefer_large_pages(PyObject *self, PyObject *const *args, Py_ssize_t given) {
     if (given != 2) return refused();
@@ -275,8 +331,8 @@ static PyObject *prefer_large_pages(PyObject *self, PyObject *const *args, Py_ss
 }
 
 #define ENTRY(name) {#name, (PyCFunction)(void (*)(void))name, METH_FASTCALL, NULL}
-static PyMethodDef methods[] = {ENTRY(products), ENTRY(dots), ENTRY(combine), ENTRY(differences), ENTRY(prefer_large_pages),
-                                {NULL, NULL, 0, NULL}};
+static PyMethodDef methods[] = {ENTRY(products), ENTRY(dots), ENTRY(combine), ENTRY(differences), ENTRY(gather),
+                                ENTRY(scatter), ENTRY(prefer_large_pages), {NULL, NULL, 0, NULL}};
 static PyModuleDef module = {PyModuleDef_HEAD_INIT, .m_name = "_native", .m_methods = methods};
 
 PyMODINIT_FUNC PyInit__native(void) {

@@ -50,12 +50,16 @@ static int kind_of(PyObject *v, struct kind *kind) {
     return !PyErr_Occurred();
 }
 
-/* The address of `count` numbers of a kind, one after the other in memory; NULL if a tensor does not hold that, or an
-   exception is set. Zeros that autograd has not made yet have the address 0. */
-static void *numbers(PyObject *v, const struct kind *kind, size_t count) {
-    int plain = has(v, dtype_name, kind->is_float ? float32 : float64) && asked(v, numel_name) == count &&
-                has(v, is_cpu_name, Py_True) && asked(v, is_contiguous_name) && !asked(v, is_neg_name);
+/* The address of what a tensor holds, numbers of a kind, one after the other in memory; NULL if it does not. */
+static void *address(PyObject *v, const struct kind *kind) {
+    int plain = has(v, dtype_name, kind->is_float ? float32 : float64) && has(v, is_cpu_name, Py_True) &&
+                asked(v, is_contiguous_name) && !asked(v, is_neg_name);
     return plain && !PyErr_Occurred() ? (void *)(uintptr_t)asked(v, data_ptr_name) : NULL;
+}
+
+/* The same, of just so many numbers. Zeros that autograd has not made yet have the address 0. */
+static void *numbers(PyObject *v, const struct kind *kind, size_t count) {
+    return asked(v, numel_name) == count ? address(v, kind) : NULL;
 }
 
 /* The addresses of the rows of a matrix, to be freed; NULL as above. */
