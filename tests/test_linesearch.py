@@ -667,7 +667,10 @@ def test_the_searches_import_no_torch():
         names = {a.name for node in imports if isinstance(node, ast.Import) for a in node.names}
         names |= {node.module or "" for node in imports if isinstance(node, ast.ImportFrom)}
         own = {f"signedstep.{module}" for module in ("trials", "interpolate", "noise", "status", "failures")}
-        assert names <= {"math", "enum", "typing", "dataclasses", "collections.abc", "traceback"} | own, name
+        assert (
+            names
+            <= {"math", "enum", "sys", "typing", "dataclasses", "collections.abc", "contextlib", "traceback"} | own
+        ), name
 
 
 @pytest.mark.parametrize("search", [Wolfe(), Wolfe(curvature="weak"), Zoom()])

@@ -147,10 +147,18 @@ def test_an_error_at_the_first_evaluation_propagates_and_restores(make, error, s
     optimizer = make(net.parameters(), max_iter=3)
     if step == 2:
         optimizer.step(fit(net))
-    before = copies(net.parameters())
+    before, calls = copies(net.parameters()), optimizer.n_evals
+
+    def closure():
+        with torch.no_grad():
+            next(net.parameters()).add_(1)
+        raising(error)()
+
     with pytest.raises(error if isinstance(error, type) else type(error)):
-        optimizer.step(raising(error))
+        optimizer.step(closure)
     assert_same(net.parameters(), before)
+    assert optimizer.n_evals == calls + 1
+    assert step == 1 or optimizer.state_dict()["state"][0]["func_evals"] == calls + 1
     loss = fit(net)().item()
     assert optimizer.step(fit(net)) < loss
 
@@ -314,3 +322,39 @@ def test_an_infinite_first_loss_excuses_no_later_failure():
 
     optimizer.step(uphill)
     assert optimizer.status is Status.CONTRADICTION
+
+
+def test_what_the_caller_was_handling_keeps_its_traceback():
+    """It is the context of all that is raised at a trial, but none of the run's."""
+    net = model()
+    optimizer = signedstep.LBFGS(net.parameters(), max_iter=3, max_eval=20)
+
+    def train(batch):
+        raise RuntimeError(f"no such batch: {batch}")
+
+    def trained():
+        try:
+            train([1, 2])
+        except RuntimeError:
+            optimizer.step(FailsAt(fit(net), raising(ValueError("trial")), 2))
+            raise
+
+    with pytest.raises(RuntimeError, match="no such batch") as caught:
+        trained()
+    assert len(optimizer.history) == 3
+    assert caught.traceback[-1].frame.f_locals["batch"] == [1, 2]
+
+
+class ClosedError(Exception):
+    """Nobody may change it."""
+
+    def __setattr__(self, name, value):
+        raise AttributeError(f"{name} is not to be set")
+
+
+@every_class
+def test_exceptions_that_let_nobody_change_them_are_failed_trials(make):
+    net = model()
+    optimizer = make(net.parameters(), max_iter=3, max_eval=20)
+    optimizer.step(FailsAt(fit(net), raising(ClosedError("mine")), 2))
+    assert len(optimizer.history) == 3

@@ -47,7 +47,7 @@ class Tolerances:
 
     def __post_init__(self) -> None:
         for name in ("gtol", "ftol", "xtol"):
-            check_at_least_zero(name, getattr(self, name))
+            object.__setattr__(self, name, check_at_least_zero(name, getattr(self, name)))
 
 
 class Engine:
@@ -69,8 +69,8 @@ class Engine:
         self.evals, self.k, self.scale = 1, 0, Scale()
         self.error: Exception | None = None
         """What a trial point of the last iteration raised."""
-        self._place(start)
         self._x_bound = self._length(start.x)  # |x| is at most this
+        self._place(start)
         self._far = 1e6 * (1 + self._x_bound)  # 1 is the length of the first trial step
         first = abs(start.f) if math.isfinite(start.f) else 0.0
         self._nothing = math.sqrt(torch.finfo(start.x.dtype).eps) * first
@@ -155,7 +155,7 @@ class Engine:
     def _propose(self, budget: float) -> Step:
         """A step; if none was found, what the policy after a failure allows: start again from the identity."""
         step = self._asked(budget)
-        if step.point is None and self.on_failure == "restart" and self.curvature.learned and step.evals < budget:
+        if step.point is None and self.on_failure == "restart" and self.curvature.forgettable and step.evals < budget:
             self._start_again()
             again = self._asked(budget - step.evals)
             return again._replace(evals=step.evals + again.evals, error=again.error or step.error)
@@ -224,25 +224,31 @@ class Engine:
 
     def _test_gradient(self, largest: Callable[[], float]) -> Status:
         if largest() <= self.tolerances.gtol:
-            return Status.GRADIENT
+            return self._converged(Status.GRADIENT)
         return Status.RUNNING if self.grad_norm > 0 else Status.STALLED  # its square underflows
 
+    def _converged(self, status: Status) -> Status:
+        """What it means that a test holds; nothing where x has left the range of its precision."""
+        inside = self._x_bound < torch.finfo(self.at.x.dtype).max or math.isfinite(self.space.largest(self.at.x))
+        return status if inside else Status.UNBOUNDED
+
     def _test(self, old: Point, step: Step, largest: Callable[[], float], x_norm: Callable[[], float]) -> Status:
-        ftol, xtol = self.tolerances.ftol, self.tolerances.xtol
+        sound = step.status.ok and not step.bounded  # else it may just have been cut short
+        ftol, xtol = (self.tolerances.ftol, self.tolerances.xtol) if sound else (0.0, 0.0)
         flat = self._test_gradient(largest)
         if flat is not Status.RUNNING:
             return flat
         if ftol and old.f - self.at.f <= ftol * max(abs(old.f), abs(self.at.f)):
-            return Status.DECREASE
+            return self._converged(Status.DECREASE)
         if xtol and self.scale.length <= xtol * x_norm():
-            return Status.STEP
+            return self._converged(Status.STEP)
         lost = step.status is Status.MAX_STEP and x_norm() >= self._far
         self._longest = self._longest + 1 if lost else 0
         if self._longest >= _UNBOUNDED:
             return Status.UNBOUNDED
         if not self._stall.sees(self.at.f, self.grad_norm, self.scale.length, step.status.ok):
             return Status.RUNNING
-        if self.on_failure == "restart" and self.curvature.learned and self._stall.deserves_a_restart():
+        if self.on_failure == "restart" and self.curvature.forgettable and self._stall.deserves_a_restart():
             self._start_again()
             return Status.RUNNING
         return Status.STALLED

@@ -65,6 +65,8 @@ class Step(NamedTuple):
     error: Exception | None = None
     refused: Point | None = None
     retry: bool = False
+    bounded: bool = False
+    """Whether a bound, and not the model, has decided how far it goes: a short step is then no sign of convergence."""
 
 
 class Globalization(ABC):

@@ -20,7 +20,7 @@ from torch import Tensor
 
 from signedstep import secular
 from signedstep.curvature import Curvature
-from signedstep.failures import detached
+from signedstep.failures import attempted
 from signedstep.globalization import NOT_FINITE, Globalization, Scale, Step
 from signedstep.noise import Noise
 from signedstep.objective import Objective, Point
@@ -118,6 +118,10 @@ class Region(Globalization):
         return secular.decrease(model.w, model.c, a)
 
     @abstractmethod
+    def binds(self, bound: float, trial: Trial) -> bool:
+        """Whether the bound has shortened a trial, more than a little."""
+
+    @abstractmethod
     def after(self, bound: float, trial: Trial) -> float:
         """The bound for the next trial, after this one was accepted or refused."""
 
@@ -125,12 +129,8 @@ class Region(Globalization):
         model, size = self._model(at.g, B), math.sqrt(self.space.square(at.g))
         # a unit in the last place of x, `rounding` being 8 of them: less may change x by rounding only
         visible = 0.125 * self.rounding * math.sqrt(self.space.square(at.x))
-        first = max(_natural(model, size, scale), 100 * visible)
-        bound = scale.bound if scale.bound > 0 else self.first(first, size)
-        bound = self.tightened(model, bound, scale.length / self.share)
-        a = self.share * self.least(model, bound)
-        predicted = self.fall(model, bound, a)
-        length = float(np.linalg.norm(a))
+        bound, a = self._planned(model, size, scale, 100 * visible)
+        predicted, length = self.fall(model, bound, a), float(np.linalg.norm(a))
         trial = Trial(length, float(model.c @ a), predicted, _FAR * (scale.first if scale.first > 0 else length))
         if not (predicted > 0 and 0 < length < math.inf):
             return Step(None, 0.0, math.nan, 0, Status.STALLED, scale)
@@ -146,8 +146,15 @@ class Region(Globalization):
             scale = scale._replace(length=length, first=scale.first if scale.first > 0 else length)
         tried = Step(None, 0.0, -trial.slope / (size * length), 1, trial.status, scale, error)
         if trial.accepted:
-            return tried._replace(point=point, alpha=self.share)
+            return tried._replace(point=point, alpha=self.share, bounded=self.binds(bound, trial))
         return tried._replace(refused=point if trial.teaches else None, retry=True)
+
+    @np.errstate(all="ignore")  # eigenvalues of any size
+    def _planned(self, model: Spectrum, size: float, scale: Scale, shortest: float) -> tuple[float, np.ndarray]:
+        """The bound for this trial, and the trial's coordinates; the first of all is to be seen in the digits of x."""
+        bound = scale.bound if scale.bound > 0 else self.first(max(_natural(model, size, scale), shortest), size)
+        bound = self.tightened(model, bound, scale.length / self.share)
+        return bound, self.share * self.least(model, bound)
 
     def _model(self, g: Tensor, B: Curvature) -> Spectrum:
         """The model's spectrum; that of a plain slope where it knows nothing yet, or has overflowed."""
@@ -171,10 +178,10 @@ class Region(Globalization):
                 B.meet(at, new)
             return sums()
 
-        try:
-            point, sums = self.space.evaluated(objective, self.space.moved(at.x, p, 1.0), look)
-        except Exception as error:
-            return None, trial, detached(error)
+        tried, error = attempted(lambda: self.space.evaluated(objective, self.space.moved(at.x, p, 1.0), look))
+        if tried is None:
+            return None, trial, error
+        point, sums = tried
         return point, self._judged(at, point, trial, *sums), None
 
     def _judged(self, at: Point, point: Point, trial: Trial, start: list[float], end: list[float]) -> Trial:
@@ -222,6 +229,9 @@ class TrustRegion(Region):
     def least(self, model: Spectrum, bound: float) -> np.ndarray:
         return self.rule(model.w, model.c, bound)
 
+    def binds(self, bound: float, trial: Trial) -> bool:
+        return trial.length >= 0.99 * self.share * bound
+
     def after(self, bound: float, trial: Trial) -> float:
         length = trial.length / self.share
         if not trial.accepted:
@@ -265,13 +275,15 @@ class Cubic(Region):
         length = float(np.linalg.norm(a))
         return super().fall(model, bound, a) - bound * length * length * length / 3
 
+    def binds(self, bound: float, trial: Trial) -> bool:
+        return bound * trial.length * trial.length * trial.length / 3 > 0.01 * trial.predicted
+
     def after(self, bound: float, trial: Trial) -> float:
         # f(x + p) - q(p) = predicted - actual + sigma |p|^3/3
         shown = bound + 3 * (trial.predicted - trial.actual) / trial.length / trial.length / trial.length
         if not trial.accepted:
             return min(max(shown, 2 * bound), 100 * bound) if math.isfinite(shown) else 10 * bound
-        term = bound * trial.length * trial.length * trial.length / 3
-        lower = term > 0.01 * trial.predicted and trial.ratio >= _GOOD
+        lower = self.binds(bound, trial) and trial.ratio >= _GOOD
         return min(max(shown, 0.1 * bound), bound) if lower else bound
 
 

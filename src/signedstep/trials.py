@@ -4,7 +4,7 @@ import math
 from collections.abc import Callable
 from typing import NamedTuple, Protocol
 
-from signedstep.failures import detached
+from signedstep.failures import attempted
 from signedstep.interpolate import Sample
 from signedstep.noise import Noise
 from signedstep.status import Status
@@ -63,11 +63,9 @@ class Trials:
     def __call__(self, t: float) -> Sample:
         """phi(t) - phi(0) and phi'(t); a difference below the noise is replaced by what the slopes say."""
         self.evals += 1
-        try:
-            f, slope = self.phi(t)
-        except Exception as error:
-            self.error = detached(error)
-            f = slope = math.nan
+        tried, error = attempted(lambda: self.phi(t))
+        self.error = error or self.error
+        f, slope = tried or (math.nan, math.nan)
         if not (math.isfinite(f) and math.isfinite(slope)):
             self.blocked = True
             return Sample(t, math.inf, math.nan)

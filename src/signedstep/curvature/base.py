@@ -57,6 +57,11 @@ class Curvature(ABC):
     """How much the model stands on: pairs, or vectors, or 1 for a Hessian; 0 means that B is a blind multiple of the
     identity. Models of one point may evaluate what they know of it when this is first asked for."""
 
+    @property
+    def forgettable(self) -> bool:
+        """Whether there may be something to forget; nothing is evaluated to know it."""
+        return self.learned > 0
+
     @abstractmethod
     def start(self, objective: Objective, at: Point) -> None:
         """Forget everything; B becomes a multiple of the identity, or what can be known at this point."""

@@ -49,5 +49,9 @@ class Local(Curvature, Generic[K]):
         return self._known
 
     @property
+    def forgettable(self) -> bool:
+        return not self._asked or self._known is not None
+
+    @property
     def learned(self) -> int:  # pyright: ignore[reportIncompatibleVariableOverride]
         return int(self.known is not None)
