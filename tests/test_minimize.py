@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 import scipy.optimize
+import scipy.sparse.linalg
 import torch
 from scipy.optimize import OptimizeResult, OptimizeWarning
 
@@ -96,7 +97,7 @@ def test_no_differences_are_made_where_the_value_is_not_finite(jac):
     result = minimize(counted, np.full(20, 3.0), jac=jac, options={"maxiter": 2})
     walls = sum(not np.isfinite(value) for value in counted.values)
     assert walls > 0
-    assert result.nfev == len(counted.values) == walls + (result.njev - walls) * (1 + (20 if jac is None else 40))
+    assert result.nfev == len(counted.values) == walls + result.njev * (1 + (20 if jac is None else 40))
 
 
 def test_no_differences_of_residuals_are_made_where_they_are_not_finite():
@@ -616,3 +617,93 @@ def test_complex_second_derivatives_are_refused(tensors):
     for name, value in (("hess", lambda x: 2j * np.eye(2)), ("hessp", lambda x, p: np.array([2j, 0]))):
         with pytest.raises(TypeError, match="real"):
             signedstep.minimize(lambda x: (x * x).sum(), x0, jac=jac, method="newton-cg", **{name: value})
+
+
+@pytest.mark.parametrize("beyond", [math.nan, math.inf, ValueError])
+@pytest.mark.parametrize(
+    ("method", "tensors"), [("lbfgs", False), ("newton", False), ("newton-cg", False), ("lbfgs", True)]
+)
+def test_gradients_are_counted_and_not_asked_for_where_there_is_no_value(method, tensors, beyond):
+    asked = []
+
+    def fun(x):
+        if x[0] <= 2:
+            return ((x - 3) ** 2).sum()
+        if isinstance(beyond, float):
+            return beyond
+        raise beyond
+
+    def jac(x):
+        asked.append(float(x[0]))
+        return 2 * (x - 3)
+
+    x0 = torch.zeros(1, dtype=torch.float64) if tensors else np.zeros(1)
+    result = minimize(fun, x0, jac=jac, method=method, options={"maxiter": 20})
+    assert result.nfev > result.nit + 1, "some trial was beyond"
+    assert result.njev == len(asked)
+    assert max(asked) <= 2 + 1e-6
+
+
+def test_a_budget_is_kept_where_a_run_stalls():
+    """To know whether there was anything to forget, Newton's model was asked for one more Hessian."""
+    rng = np.random.default_rng(599387)
+    Q = np.linalg.qr(rng.normal(size=(3, 3)))[0]
+    A = Q @ np.diag(10.0 ** rng.uniform(-6, 6, 3) * rng.choice([1, 1, 1, -1], 3)) @ Q.T
+    b = rng.normal(size=3)
+    fun = lambda x: (float(0.5 * x @ A @ x - b @ x + 1e-3 * np.sum(x**4)), A @ x - b + 4e-3 * x**3)  # noqa: E731
+    x0 = np.random.default_rng(599387).normal(size=3) * 1e-100
+    for maxfun in (300, 301):
+        options = {"maxfun": maxfun, "gtol": 0, "maxiter": 1000}
+        assert minimize(fun, x0, jac=True, method="newton/subspace", options=options).nfev <= maxfun
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "name"),
+    [
+        ({"maxiter": 10**400}, TypeError, "maxiter"),
+        ({"gamma": 10**400}, ValueError, "gamma"),
+        ({"history_size": 10**12}, MemoryError, "history_size"),
+    ],
+)
+def test_numbers_that_are_too_large_are_named(options, error, name):
+    with pytest.raises(error, match=name):
+        minimize(bowl, np.ones(3), jac=bowl_gradient, method="lbfgs", options=options)
+
+
+def test_a_name_of_an_option_that_is_no_word_is_unknown():
+    with pytest.warns(OptimizeWarning, match="Unknown solver options: 1; known are"):
+        minimize(bowl, np.ones(3), jac=bowl_gradient, options={1: 2})
+
+
+def test_float32_takes_gradients_and_hessians_beyond_its_range_without_a_word():
+    huge = lambda x: (1e300 * float(x[0]), np.array([1e300]))  # noqa: E731
+    assert minimize(huge, np.ones(1, np.float32), jac=True).status is Status.BAD_START
+    steep = lambda x: np.array([[1e300]])  # noqa: E731
+    result = minimize(bowl, np.zeros(1, np.float32), jac=bowl_gradient, hess=steep, method="newton")
+    assert result.success
+
+
+@pytest.mark.parametrize("method", ["newton", "newton-cg"])
+def test_a_hessian_may_be_a_tensor_that_remembers_where_it_came_from(method):
+    scale = torch.full((3,), 2.0, dtype=torch.float64, requires_grad=True)
+    result = minimize(bowl, np.zeros(3), jac=bowl_gradient, hess=lambda x: torch.diag(scale), method=method)
+    assert result.success
+
+
+def test_an_operator_may_write_into_its_argument():
+    d = np.arange(1.0, 7.0)
+
+    def operator(x):
+        def into(v):
+            v *= 2 * d - np.cos(x)
+            return v
+
+        return scipy.sparse.linalg.LinearOperator((6, 6), matvec=into, dtype=float)
+
+    fun = lambda x: (x @ (d * x) + np.cos(x).sum(), 2 * d * x - np.sin(x))  # noqa: E731
+    runs = [
+        minimize(fun, np.full(6, 2.0), jac=True, hess=hess, method="newton-cg")
+        for hess in (operator, lambda x: np.diag(2 * d - np.cos(x)))
+    ]
+    assert runs[0].success
+    assert (runs[0].nit, runs[0].fun) == (runs[1].nit, runs[1].fun)

@@ -20,7 +20,7 @@ class NumpyObjective:
         self, fun: Callable, jac: Any, args: tuple, shape: tuple[int, ...], hess: Any = None, hessp: Any = None
     ):
         self.fun, self.jac, self.args, self.shape, self.hess, self.hessp = fun, jac, args, shape, hess, hessp
-        self.evals = self.extra_gradients = self.hessians = 0
+        self.evals = self.gradients = self.hessians = 0
 
     @property
     def cost(self) -> int:
@@ -44,18 +44,20 @@ class NumpyObjective:
         array = x.numpy()
         if self.jac is True:
             value, g = pair(self._value(array))
-        elif callable(self.jac):
-            value, g = self._value(array), self.jac(self._shaped(array), *self.args)
+            f = scalar(value)
         else:
-            exact = array.astype(np.float64)  # differences of float32 numbers have hardly a digit
+            exact = array if callable(self.jac) else array.astype(np.float64)  # differences need all the digits
             value = self._value(exact)
             f = scalar(value)
-            # where f is not finite nobody asks for its gradient, and each entry would cost a value
-            g = self._differences(exact, f, precision(value)) if math.isfinite(f) else np.full(self.shape, np.nan)
+            if not math.isfinite(f):  # nobody asks for the gradient there
+                return Point(x, f, torch.full_like(x, math.nan))
+            given = callable(self.jac)
+            g = self.jac(self._shaped(array), *self.args) if given else self._differences(exact, f, precision(value))
+        self.gradients += 1
         check_real(g)
-        g = np.array(array_of(g), dtype=array.dtype)
+        g = _cast(g, array.dtype)
         check_shape(g.shape, self.shape)
-        return Point(x, scalar(value), torch.from_numpy(g.reshape(-1)))
+        return Point(x, f, torch.from_numpy(g.reshape(-1)))
 
     @torch.enable_grad()
     def hessian(self, at: Point) -> Tensor:
@@ -84,7 +86,7 @@ class NumpyObjective:
         @torch.enable_grad()
         def product(v: Tensor) -> Tensor:
             self.hessians += 1
-            return torch.from_numpy(np.array(multiply(at, array, v.numpy()), dtype=array.dtype))
+            return torch.from_numpy(_cast(multiply(at, array, v.numpy()), array.dtype))
 
         return product
 
@@ -98,7 +100,7 @@ class NumpyObjective:
         return H
 
     def _matrix(self, H: Any, dtype: np.dtype) -> Tensor:
-        return square(torch.from_numpy(np.array(H, dtype=dtype)), self.shape)
+        return square(torch.from_numpy(_cast(H, dtype)), self.shape)
 
     @torch.enable_grad()
     def _operator(self, at: Point) -> Product:
@@ -106,7 +108,7 @@ class NumpyObjective:
         H = self._hess(array)
         if not _multiplies(H):
             return self._matrix(H, array.dtype).mv
-        return lambda v: torch.from_numpy(np.asarray(H @ v.numpy(), dtype=array.dtype))
+        return lambda v: torch.from_numpy(_cast(H @ v.numpy().copy(), array.dtype))  # it may write into its argument
 
     def _given(self, at: Point, x: np.ndarray, v: np.ndarray) -> np.ndarray:
         given = self.hessp(self._shaped(x), self._shaped(v), *self.args)
@@ -127,7 +129,7 @@ class NumpyObjective:
 
     def _gradient(self, x: np.ndarray) -> np.ndarray:
         """The gradient alone, for differences of it."""
-        self.extra_gradients += 1
+        self.gradients += 1
         given = pair(self._value(x))[1] if self.jac is True else self.jac(self._shaped(x), *self.args)
         return np.array(array_of(given), dtype=float).reshape(-1)
 
@@ -162,6 +164,12 @@ def precision(value: Any) -> float:
         dtype = np.asarray(value).dtype
         eps = float(np.finfo(dtype).eps) if dtype.kind == "f" else 0.0
     return max(eps, float(np.finfo(np.float64).eps))
+
+
+def _cast(given: Any, dtype: np.dtype) -> np.ndarray:
+    """A copy in another precision, whose range it may leave."""
+    with np.errstate(over="ignore"):
+        return np.array(array_of(given), dtype=dtype)
 
 
 def _multiplies(H: Any) -> bool:

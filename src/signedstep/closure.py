@@ -47,7 +47,7 @@ class ClosureObjective:
         counted: Callable[[], None] = lambda: None,
     ):
         self.flat, self.closure, self.sign, self.counted = flat, closure, -1.0 if maximize else 1.0, counted
-        self.evals = self.extra_gradients = self.hessians = 0
+        self.evals = self.gradients = self.hessians = 0
         self.newest: Tensor | None = None
         """The gradient that the parameters carry now."""
         self._like: Tensor | None = None
@@ -65,13 +65,14 @@ class ClosureObjective:
             loss, aux = self._returned()
             f = scalar(loss, "the closure")
             if math.isfinite(f) or (self._like is None and isinstance(loss, Tensor)):
-                self._like = loss.detach() if isinstance(loss, Tensor) else None
+                self._like = loss.detach() if isinstance(loss, Tensor) and loss.is_floating_point() else None
             if not self.flat.has_grads():
                 self._differentiate(loss, f)
         return f, aux
 
     def pointed(self, x: Tensor, f: float, g: Tensor, aux: Any) -> Point:
         """The point of a loss and its gradient, which is to be minimised."""
+        self.gradients += 1
         if self.sign < 0:
             g.neg_()
         self.newest = g
@@ -79,7 +80,7 @@ class ClosureObjective:
 
     def hvp(self, at: Point) -> Product:
         """Products with the Hessian by a second backward pass, through the loss of one more call of the closure."""
-        self.evals, self.extra_gradients = self.evals + 1, self.extra_gradients + 1
+        self.evals, self.gradients = self.evals + 1, self.gradients + 1
         with torch.enable_grad():
             self._place(at.x)
             loss, _ = self._returned()

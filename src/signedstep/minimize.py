@@ -17,6 +17,7 @@ from signedstep.checks import check_at_least_zero, check_count
 from signedstep.closure import ClosureObjective
 from signedstep.effects import warn_of_no_effect
 from signedstep.engine import Engine, Tolerances
+from signedstep.failures import told
 from signedstep.history import History
 from signedstep.methods import build
 from signedstep.module import ModuleLoss
@@ -288,19 +289,18 @@ def _limit(name: str, value: Any) -> float:
 
 
 def _result(engine: Engine, front: _Front, status: Status, objective: Source, history: History) -> Result:
-    finite = math.isfinite(engine.at.f) and math.isfinite(engine.grad_norm)
     message = status.value
     if engine.error is not None and not status.converged:
-        message += f" A trial point raised {type(engine.error).__name__}: {engine.error}"
+        message += f" A trial point raised {told(engine.error)}"
     return Result(
         x=front.give(engine.at.x),
         fun=engine.at.f,
         jac=front.give(engine.at.g),
         nit=engine.k,
         nfev=objective.evals,
-        njev=engine.evals + objective.extra_gradients,
+        njev=objective.gradients,
         nhev=objective.hessians,
-        success=status.converged and finite,
+        success=status.converged,
         status=status,
         message=message,
         history=history,
@@ -343,5 +343,5 @@ def _warn_unknown(options: Mapping[str, Any]) -> None:
     known = {*_RUN_OPTIONS, *_SETTINGS, *_TOLERANCES}
     unknown = [name for name in options if name not in known]
     if unknown:
-        message = f"Unknown solver options: {', '.join(unknown)}; known are {', '.join(sorted(known))}"
+        message = f"Unknown solver options: {', '.join(map(str, unknown))}; known are {', '.join(sorted(known))}"
         warnings.warn(message, OptimizeWarning, stacklevel=3)

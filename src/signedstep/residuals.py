@@ -51,7 +51,7 @@ class TorchResiduals(TorchObjective):
 
     def gauss_newton(self, at: Point) -> Product:
         """J'(J v): J' u is linear in u, so its derivative is J'; one more evaluation at the point."""
-        self.evals, self.extra_gradients = self.evals + 1, self.extra_gradients + 1
+        self.evals, self.gradients = self.evals + 1, self.gradients + 1
         with torch.enable_grad():
             leaf = at.x.detach().view(self.shape).requires_grad_(True)
             r = self.residuals(leaf, *self.args)

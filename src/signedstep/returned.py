@@ -14,6 +14,8 @@ def scalar(value: Any, source: str = "fun") -> float:
     if isinstance(value, str | bytes | tuple | None):
         also = "with jac=True, a scalar and a gradient" if source == "fun" else "or a scalar and something else"
         raise TypeError(f"{source} must return a scalar ({also}), got {value!r}")
+    if isinstance(value, list) and any(isinstance(part, Tensor) for part in value):
+        raise TypeError(f"{source} must return a scalar, got a list of {len(value)}")
     if not isinstance(value, Tensor) and np.asarray(value).dtype.kind not in "biufc":
         raise TypeError(f"{source} must return a scalar, got {value!r}")
     size = value.numel() if isinstance(value, Tensor) else np.size(value)

@@ -1,5 +1,6 @@
 """Functions of torch tensors as objectives, with derivatives from the user or by autograd."""
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -21,8 +22,7 @@ class TorchObjective:
         self, fun: Callable, jac: Any, args: tuple, shape: tuple[int, ...], hess: Any = None, hessp: Any = None
     ):
         self.fun, self.jac, self.args, self.shape, self.hess, self.hessp = fun, jac, args, shape, hess, hessp
-        self.evals = self.hessians = 0
-        self.extra_gradients = 0  # beyond the one of each point
+        self.evals = self.gradients = self.hessians = 0
         self._room = Room()
 
     @property
@@ -48,10 +48,15 @@ class TorchObjective:
                 raise ValueError("fun must not write into x, which autograd differentiates; let it work on a copy")
             (g,) = torch.autograd.grad(differentiable(value), leaf, allow_unused=True, materialize_grads=True)
             g = self._room.copy(materialised(g))  # somebody's backward may use its buffer again
+            self.gradients += 1
             return Point(x, f, g.reshape(-1))
         value = self.fun(self._shaped(x), *self.args)
-        value, g = pair(value) if self.jac is True else (value, self.jac(self._shaped(x), *self.args))
-        return Point(x, scalar(value), self._owned(g, x))
+        value, g = pair(value) if self.jac is True else (value, None)
+        f = scalar(value)
+        if self.jac is not True and math.isfinite(f):  # elsewhere nobody asks for it
+            g = self.jac(self._shaped(x), *self.args)
+        self.gradients += g is not None
+        return Point(x, f, torch.full_like(x, math.nan) if g is None else self._owned(g, x))
 
     def _owned(self, g: Any, x: Tensor) -> Tensor:
         """A gradient as a flat vector like x; a copy: functions may use their buffer again."""
@@ -71,7 +76,7 @@ class TorchObjective:
             H = self.hess(self._shaped(at.x), *self.args)
             check_real(H, "the Hessian")
             return square(torch.as_tensor(H, dtype=at.x.dtype, device=at.x.device).detach(), self.shape)
-        self.evals, self.extra_gradients = self.evals + 1, self.extra_gradients + 1
+        self.evals, self.gradients = self.evals + 1, self.gradients + 1
         # n backward passes: no demands on the function, where vmap has some
         value = lambda z: self.fun(z.view(self.shape), *self.args).reshape(())  # noqa: E731
         return torch.autograd.functional.hessian(value, at.x).view(n, n)  # type: ignore[union-attr]
@@ -82,7 +87,7 @@ class TorchObjective:
             return self._given(at)
         if self.hess is not None:
             return self.hessian(at).mv
-        self.evals, self.extra_gradients = self.evals + 1, self.extra_gradients + 1
+        self.evals, self.gradients = self.evals + 1, self.gradients + 1
         with torch.enable_grad():
             leaf = at.x.detach().view(self.shape).requires_grad_(True)
             value = differentiable(self.fun(leaf, *self.args))
