@@ -117,3 +117,10 @@ def test_extreme_units(unit):
     expected, _ = cubic(w, c, 3.0)
     assert cubic(unit * w, unit * c, unit * 3.0)[0] == pytest.approx(expected)
     assert cubic(w, unit * c, 3.0 / unit)[0] / unit == pytest.approx(expected)
+
+
+@pytest.mark.parametrize(("w", "c"), [(np.inf, 1.0), (0.0, 0.0), (np.inf, 0.0), (1.0, 0.0)])
+def test_nothing_to_do_within_next_to_nothing(w, c):
+    """Scales that underflow were divided by."""
+    for step, multiplier in (ball(np.array([w]), np.array([c]), 1e-250), cubic(np.array([w]), np.array([c]), 1e250)):
+        assert (step.tolist(), multiplier) == ([0.0], 0.0)

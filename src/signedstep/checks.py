@@ -11,11 +11,20 @@ from typing import Any
 
 def check_number(name: str, value: Any, accepted: str, valid: Callable[[float], bool] = lambda number: True) -> float:
     """The value as a float, if it is a real number and `valid`; `accepted` describes what is."""
-    if isinstance(value, bool) or not isinstance(value, Real) or math.isnan(value):
+    number = as_float(value) if isinstance(value, Real) and not isinstance(value, bool) else math.nan
+    if math.isnan(number):
         raise TypeError(f"{name} must be {accepted}, got {value!r}")
-    if not valid(float(value)):
-        raise ValueError(f"{name} must be {accepted}, got {value!r}")
-    return float(value)
+    if not valid(number):
+        raise ValueError(f"{name} must be {accepted}, got {number if math.isinf(number) else value!r}")
+    return number
+
+
+def as_float(value: Any) -> float:
+    """A real number as a float; integers may be larger than any."""
+    try:
+        return float(value)
+    except OverflowError:
+        return math.inf if value > 0 else -math.inf
 
 
 def check_positive(name: str, value: Any) -> float:

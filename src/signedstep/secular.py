@@ -26,7 +26,7 @@ def ball(w: np.ndarray, c: np.ndarray, radius: float) -> tuple[np.ndarray, float
     kept = np.isfinite(w)
     w, most = w[kept], _largest(c[kept])
     size = max(_largest(w), most / radius) or 1.0
-    force = max(most, _SMALLEST * radius * size)
+    force = max(most, _SMALLEST * radius * size) or 1.0
     reach = radius * (size / force)
 
     def below(d: np.ndarray, b: np.ndarray, shift: float) -> np.ndarray:  # |c|/(d + m) = radius
@@ -41,7 +41,7 @@ def cubic(w: np.ndarray, c: np.ndarray, sigma: float) -> tuple[np.ndarray, float
     kept = np.isfinite(w)
     w, most = w[kept], _largest(c[kept])
     size = max(_largest(w), sigma**0.5 * most**0.5) or 1.0
-    force = max(most, _SMALLEST * (size / sigma) * size)
+    force = max(most, _SMALLEST * (size / sigma) * size) or 1.0
     weight = sigma * (force / size) / size
 
     def below(d: np.ndarray, b: np.ndarray, shift: float) -> np.ndarray:  # (m - shift) (m + d) = sigma |c|

@@ -5,6 +5,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from numbers import Real
 
+from signedstep.checks import as_float
+
 RULES: dict[str, Callable[[float, float, float], float]] = {
     "identity": lambda ss, sy, yy: 1.0,  # the paper's choice
     "norm": lambda ss, sy, yy: math.sqrt(yy / ss),  # an average size of the curvature, whatever its sign
@@ -32,7 +34,7 @@ class Gamma:
         if isinstance(value, Gamma):
             return value
         if isinstance(value, Real) and not isinstance(value, bool):
-            return cls("identity", float(value))  # type: ignore[arg-type]
+            return cls("identity", as_float(value))
         if not isinstance(value, str):
             raise TypeError(f"gamma must be a number, a rule such as 'norm' or '0.1*norm', got {value!r}")
         factor, star, rule = value.rpartition("*")

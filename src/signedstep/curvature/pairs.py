@@ -75,7 +75,11 @@ class Pairs:
 
     def __init__(self, m: int, at: Point, space: Space):
         self.m, self.space = m, space
-        self.rows = torch.empty(2 * m, at.x.numel(), dtype=at.x.dtype, device=at.x.device)
+        try:
+            self.rows = torch.empty(2 * m, at.x.numel(), dtype=at.x.dtype, device=at.x.device)
+        except RuntimeError as error:
+            kept = f"{m} pairs of {at.x.numel()} numbers"
+            raise MemoryError(f"there is no room to keep {kept}: choose a smaller history_size") from error
         each = self.rows.unbind()
         self._slots = list(zip(each[::2], each[1::2], strict=True))
         self._tracks_s = False
