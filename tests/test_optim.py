@@ -62,11 +62,12 @@ def test_the_loss_and_gradient_left_are_those_of_the_point(make, steps):
 
 
 @every_class
-def test_parameters_come_back_to_a_lowest_point_that_was_not_the_last_trial(make):
+@pytest.mark.parametrize("maximize", [False, True])
+def test_parameters_come_back_to_a_lowest_point_that_was_not_the_last_trial(make, maximize):
     """Searches that end without their conditions return an earlier trial; loss and gradient must be of that one."""
-    p = leaf(4.0, -3.0)
-    optimizer = make([p], max_iter=1, max_linesearch=2, c2=1e-3)
-    closure = Counted(lambda: bowl(p) + 5 * torch.sin(20 * p).sum())
+    p, sign = leaf(4.0, -3.0), -1 if maximize else 1
+    optimizer = make([p], max_iter=1, max_linesearch=2, c2=1e-3, maximize=maximize)
+    closure = Counted(lambda: sign * (bowl(p) + 5 * torch.sin(20 * p).sum()))
     left_behind = 0
     for _ in range(6):
         returned = optimizer.step(closure)
@@ -155,7 +156,14 @@ def test_a_closure_without_gradients_is_no_convergence(detach):
 
 @pytest.mark.parametrize(
     ("returned", "error"),
-    [(None, TypeError), (torch.ones(2), ValueError), ("low", TypeError), ((1.0, 2, 3), TypeError), (1j, TypeError)],
+    [
+        (None, TypeError),
+        (torch.ones(2), ValueError),
+        ("low", TypeError),
+        ((1.0, 2, 3), TypeError),
+        ([torch.ones((), requires_grad=True), 2], TypeError),
+        (1j, TypeError),
+    ],
 )
 def test_a_closure_that_returns_no_number_is_an_error(returned, error):
     with pytest.raises(error, match="the closure must return a"):
@@ -303,3 +311,15 @@ def test_the_loss_keeps_its_precision_whatever_a_failed_trial_returns():
     returned = signedstep.LSR1([p]).step(closure)
     assert returned.dtype == torch.float64
     assert returned == bowl(p)
+
+
+def test_a_loss_of_whole_numbers_is_returned_in_full():
+    p = leaf(3.0)
+
+    def closure():
+        bowl(p).backward()
+        return (1000 * bowl(p)).detach().round().to(torch.int64)
+
+    optimizer = signedstep.LBFGS([p], max_iter=1)
+    assert optimizer.step(closure) == optimizer.history.f[-1]
+    assert isinstance(optimizer.history.f[-1], float)

@@ -261,3 +261,15 @@ def test_dropout_trains_with_a_seed_for_each_step():
         trained.eval()
         ends.append(closure().item())
     assert ends[1] < ends[0] / 3
+
+
+def test_second_derivatives_follow_the_closure_of_each_step_under_reuse():
+    """A model of one point is told of the new closure, though nothing is evaluated at the start of the step."""
+    calls = {}
+    for reuse in (False, True):
+        net = model()
+        optimizer = signedstep.SecondOrder(net.parameters(), "newton-cg", max_iter=2, max_eval=100, reuse=reuse)
+        losses = [optimizer.step(lambda net=net: fit(net)()).item() for _ in range(4)]
+        calls[reuse] = losses, optimizer.n_evals
+    assert calls[True][0] == calls[False][0]
+    assert calls[True][1] < calls[False][1]

@@ -36,6 +36,10 @@ def test_groups_share_their_options():
     assert len(optimizer.history) <= 3
     with pytest.raises(ValueError, match="max_iter must be 20 as in the first group, got 5"):
         signedstep.LSR1([{"params": [p]}, {"params": [q], "max_iter": 5}])
+    optimizer.param_groups[1]["max_iter"] = 1
+    with pytest.raises(ValueError, match="max_iter must be 3 as in the first group, got 1"):
+        optimizer.step(lambda: bowl(p, q))
+    optimizer.param_groups[1]["max_iter"] = 3
     optimizer.param_groups[1]["lr"] = 0.1
     before = copies([p, q])
     with pytest.raises(ValueError, match=r"lr must be the same in each, got \[0\.1, 0\.5\]"):
@@ -393,3 +397,25 @@ def test_parameters_in_one_memory_that_do_not_meet():
         [nn.Parameter(torch.full((3, 4), 3.0).T)],
     ):
         assert signedstep.LSR1(params).step(lambda: bowl(*params)) < 1e-6  # noqa: B023
+
+
+def test_no_parameters_at_all_are_named():
+    with pytest.raises(ValueError, match="no parameter group of this optimizer holds a parameter"):
+        signedstep.LBFGS([{"params": []}]).step(lambda: torch.ones(()))
+
+
+@pytest.mark.skipif(
+    not hasattr(torch.Tensor, "grad_dtype"), reason="this torch has gradients like their parameters only"
+)
+@pytest.mark.parametrize("make", [*CLASSES, signedstep.Mix])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize("of_gradient", [torch.bfloat16, torch.float32, torch.float64])
+def test_gradients_may_have_another_precision(make, dtype, of_gradient):
+    p, q = leaf(3.0, 4.0, dtype=dtype), leaf(2.5, dtype=dtype)
+    p.grad_dtype = of_gradient
+    optimizer = make([p, q], max_iter=8)
+    before = bowl(p, q).item()
+    for _ in range(3):
+        after = optimizer.step(lambda: bowl(p, q)).item()
+    assert after < 0.1 * before
+    assert (p.dtype, p.grad.dtype, q.grad.dtype) == (dtype, of_gradient, dtype)

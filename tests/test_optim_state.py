@@ -4,6 +4,7 @@ import copy
 import io
 import pickle
 
+import numpy as np
 import pytest
 import torch
 
@@ -74,7 +75,11 @@ def test_resuming_at_any_step_is_exact(make, options, reuse, dtype):
         other, resumed = started(make, {**options, "max_iter": 9}, dtype)
         other.load_state_dict(checkpoint["model"])
         resumed.load_state_dict(checkpoint["optimizer"])
-        assert list(seen(other, resumed, STEPS - at)) == whole[at:], at
+        for step in range(at, STEPS):
+            assert list(seen(other, resumed, 1)) == whole[step : step + 1], at
+            assert step + 1 == STEPS or exact(resumed.state_dict()["state"]) == exact(
+                saved[step + 1]["optimizer"]["state"]
+            )
         assert_same(other.parameters(), net.parameters())
 
 
@@ -411,3 +416,14 @@ def test_how_small_nothing_is_goes_with_the_state():
     other.load_state_dict(optimizer.state_dict())
     other.step(lambda: bowl(p))
     assert other._engine._nothing == optimizer._engine._nothing > 0
+
+
+def test_numbers_of_numpy_can_be_saved_and_read_safely():
+    """`tolerance_change=1.0 * np.finfo(float).eps` stands in many programs for PINNs."""
+    net = model()
+    options = {"tolerance_change": 1.0 * np.finfo(float).eps, "history_size": np.int64(7), "lr": np.float64(0.5)}
+    optimizer = signedstep.LSR1([{"params": list(net.parameters()), "max_iter": np.int64(3)}], **options)
+    optimizer.step(fit(net))
+    group = on_disk(optimizer.state_dict())["param_groups"][0]
+    assert {name: group[name] for name in options} == options
+    assert group["max_iter"] == 3

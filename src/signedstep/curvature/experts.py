@@ -40,7 +40,7 @@ class Scaled:
 
     def act(self, Sv: np.ndarray, Yv: np.ndarray, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """What the weighted mean adds to its h v: the coefficients of S and of Y in K Z'v, from S'v and Y'v."""
-        cs, cy = np.zeros((2, *Sv.shape))
+        cs, cy = np.zeros_like(Sv), np.zeros_like(Sv)
         if len(self.upper):
             a, right, rest = self._halfway(Sv[..., self.used], Yv[..., self.used])
             h = float(weights @ self.h)

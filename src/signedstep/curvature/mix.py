@@ -156,8 +156,8 @@ class Mix(Limited):
 
     def _K(self) -> np.ndarray:
         """K of the mean, which is symmetric."""
-        units = np.eye(2 * self.learned)
-        return np.concatenate(self._act(*np.split(units, 2, axis=1), self.weights), axis=1)
+        of_S, of_Y = np.split(np.eye(2 * self.learned), 2, axis=1)
+        return np.concatenate(self._act(of_S, of_Y, self.weights), axis=1)
 
     def matrix(self) -> Tensor:
         n = self.pairs.rows.shape[1]

@@ -6,6 +6,7 @@ from dataclasses import fields
 from difflib import get_close_matches
 from typing import Any
 
+import numpy as np
 import torch
 
 from signedstep.catalogue import Settings
@@ -70,6 +71,21 @@ def check_known(given: Iterable[str], own: Iterable[str]) -> None:
     unknown = [name for name in given if name not in known]
     if unknown:
         raise TypeError(f"unknown options {', '.join(unknown)}; known are {', '.join(known)}{_advice(unknown, known)}")
+
+
+def check_shared(groups: Sequence[Mapping[str, Any]], names: Iterable[str]) -> None:
+    """Complain about groups that differ in an option; schedulers change the learning rate, which `rate` looks at."""
+    for name in names:
+        given = [group[name] for group in groups if name != "lr" and name in group]
+        for other in given[1:]:
+            if other != given[0]:
+                share = "all parameter groups share one step"
+                raise ValueError(f"{share}, so {name} must be {given[0]!r} as in the first group, got {other!r}")
+
+
+def plain(options: Mapping[str, Any]) -> dict[str, Any]:
+    """NumPy's numbers as Python's, with which `torch.load(weights_only=True)` takes what was saved."""
+    return {name: value.item() if isinstance(value, np.generic) else value for name, value in options.items()}
 
 
 def check_group(group: Mapping[str, Any], known: set[str]) -> None:

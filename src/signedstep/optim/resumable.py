@@ -85,7 +85,10 @@ class Resumable(Optimizer):
     @property
     def _first(self) -> torch.Tensor:
         """The parameter under which the state is kept, as `torch.optim.LBFGS` does."""
-        return next(p for group in self.param_groups for p in group["params"])
+        params = [group["params"] for group in self.param_groups if group["params"]]
+        if not params:
+            raise ValueError("there is nothing to train: no parameter group of this optimizer holds a parameter")
+        return params[0][0]
 
     @property
     def _saved(self) -> dict[str, Any]:

@@ -118,7 +118,7 @@ class SecondOrder(Resumable):
             "reuse": reuse,
         }
         group_options.check_known(options, [*defaults, "globalization", "parallel"])
-        defaults |= options
+        defaults = group_options.plain({**defaults, **options})
         group_options.check(defaults)
         # arguments of torch's LBFGS may be idle
         warn_of_no_effect(options, full_name(method), stacklevel=2 if type(self) is SecondOrder else 3)
@@ -155,6 +155,7 @@ class SecondOrder(Resumable):
         except BaseException:
             with suppress(Lost):  # parameters that are gathered from ranks cannot be without them
                 flat.write(start)
+            self._note()
             objective.release()
             raise
         del start  # a vector of n numbers that nobody needs any more
@@ -193,14 +194,11 @@ class SecondOrder(Resumable):
 
     def add_param_group(self, param_group: dict[str, Any]) -> None:
         """Train more parameters from now on; the curvature model starts again, since its vectors get longer."""
+        if isinstance(param_group, dict):  # torch complains of others
+            param_group = group_options.plain(param_group)
         if self.param_groups:
             shared = {name: value for name, value in self._options.items() if name in self._known}
-            for name, value in shared.items():
-                if name != "lr" and param_group.get(name, value) != value:
-                    raise ValueError(
-                        f"all parameter groups share one step, so {name} must be {value!r} as in the first group, "
-                        f"got {param_group[name]!r}"
-                    )
+            group_options.check_shared([shared, param_group], shared)
             param_group = {**shared, **param_group}
         group_options.check_group(param_group, {*self._known, "params", "param_names", *_SCHEDULED})
         group_options.check({**self.defaults, **param_group})
@@ -222,6 +220,7 @@ class SecondOrder(Resumable):
         """The learning rate of a step that may begin, on all ranks: one that refused it alone would not be heard of."""
         try:
             group_options.check_closure(closure)
+            group_options.check_shared(self.param_groups, self._known)
             rate = group_options.rate(*self.param_groups)
             if self._parallel:
                 group_options.check(self._options, flat.space())
