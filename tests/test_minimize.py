@@ -644,6 +644,21 @@ def test_gradients_are_counted_and_not_asked_for_where_there_is_no_value(method,
     assert max(asked) <= 2 + 1e-6
 
 
+def test_a_budget_is_kept_beside_products_that_are_not_used():
+    """Newton's method makes a Hessian of its own, which costs a value."""
+    x0 = torch.tensor(START)
+    for budget in range(1, 12):
+        calls = []
+
+        def counted(x, calls=calls):
+            calls.append(1)
+            return (100 * (x[1:] - x[:-1] ** 2) ** 2 + (1 - x[:-1]) ** 2).sum()
+
+        with pytest.warns(OptimizeWarning, match="hessp is not used"):
+            minimize(counted, x0, hessp=lambda x, p: p, method="newton", options={"maxfun": budget})
+        assert len(calls) <= budget
+
+
 def test_a_budget_is_kept_where_a_run_stalls():
     """To know whether there was anything to forget, Newton's model was asked for one more Hessian."""
     rng = np.random.default_rng(599387)
@@ -655,6 +670,22 @@ def test_a_budget_is_kept_where_a_run_stalls():
     for maxfun in (300, 301):
         options = {"maxfun": maxfun, "gtol": 0, "maxiter": 1000}
         assert minimize(fun, x0, jac=True, method="newton/subspace", options=options).nfev <= maxfun
+
+
+@pytest.mark.parametrize(
+    ("method", "seed", "maxfun"),
+    [("newton-cg", 4, 121), ("newton-cg/subspace", 2, 101), ("newton-cg/subspace", 5, 124)],
+)
+def test_a_budget_is_kept_where_a_run_of_products_stalls(method, seed, maxfun):
+    """To know whether there was anything to forget, a whole Krylov space was built."""
+    rng = np.random.default_rng(seed)
+    n = int(rng.integers(2, 6))
+    Q = np.linalg.qr(rng.normal(size=(n, n)))[0]
+    A, b = torch.tensor(Q @ np.diag(10.0 ** rng.uniform(-6, 6, n)) @ Q.T), torch.tensor(rng.normal(size=n))
+    x0 = torch.tensor(1e-3 * rng.normal(size=n))
+    for budget in range(maxfun - 3, maxfun + 4):
+        options = {"maxfun": budget, "gtol": 0, "maxiter": 300}
+        assert minimize(lambda x: 0.5 * x @ (A @ x) - b @ x, x0, method=method, options=options).nfev <= budget
 
 
 @pytest.mark.parametrize(

@@ -16,6 +16,8 @@ from signedstep.returned import array_of, check_real, check_shape, check_square,
 class NumpyObjective:
     """A function of a NumPy array, called as SciPy calls it; without `jac` by SciPy's finite differences."""
 
+    products_cost = parts_cost = 0
+
     def __init__(
         self, fun: Callable, jac: Any, args: tuple, shape: tuple[int, ...], hess: Any = None, hessp: Any = None
     ):
@@ -35,7 +37,7 @@ class NumpyObjective:
         return 0.0 if given else np.finfo(np.float64).eps ** (1 / 3 if self.jac == "3-point" else 1 / 2)
 
     @property
-    def second_cost(self) -> int:
+    def hessian_cost(self) -> int:
         """Values of the function that a Hessian costs: differences of gradients that come with values."""
         return self.cost * math.prod(self.shape) if self.hess is None and self.jac is True else 0
 

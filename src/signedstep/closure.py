@@ -36,7 +36,8 @@ class ClosureObjective:
     """
 
     cost = 1
-    second_cost = 1
+    hessian_cost = products_cost = 1
+    parts_cost = 0
     resolution = 0.0
 
     def __init__(

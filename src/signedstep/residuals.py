@@ -39,6 +39,8 @@ class LeastSquares:
 class TorchResiduals(TorchObjective):
     """Residuals that autograd can differentiate."""
 
+    parts_cost = 1
+
     def __init__(self, residuals: Callable, args: tuple, shape: tuple[int, ...]):
         super().__init__(self._half_square, None, args, shape)
         self.residuals = residuals

@@ -11,7 +11,7 @@ from signedstep.arrays import NumpyObjective
 from signedstep.closure import ClosureObjective
 from signedstep.methods import needs_hessian, needs_parts, needs_products, parts_in_words
 from signedstep.module import ModuleLoss
-from signedstep.residuals import LeastSquares, TorchResiduals
+from signedstep.residuals import LeastSquares
 from signedstep.tensors import TorchObjective
 
 Source = TorchObjective | NumpyObjective | ClosureObjective
@@ -55,9 +55,11 @@ def second_cost(objective: Source, method: str) -> int:
 
     Differences along single vectors, as products of arrays are made, come on top of it.
     """
-    if needs_hessian(method) or (needs_products(method) and not isinstance(objective, NumpyObjective)):
-        return objective.second_cost
-    return int(bool(needs_parts(method)) and isinstance(objective, TorchResiduals))
+    if needs_hessian(method):
+        return objective.hessian_cost
+    if needs_products(method):
+        return objective.products_cost
+    return objective.parts_cost if needs_parts(method) else 0
 
 
 def _check_parts(fun: LeastSquares | ModuleLoss, given: Derivatives, args: tuple, method: str) -> None:

@@ -16,6 +16,7 @@ class TorchObjective:
     """A function of a torch tensor; its gradient comes from autograd unless `jac` provides it."""
 
     cost = 1
+    parts_cost = 0
     resolution = 0.0
 
     def __init__(
@@ -26,8 +27,13 @@ class TorchObjective:
         self._room = Room()
 
     @property
-    def second_cost(self) -> int:
-        """Values of the function that second derivatives at a point cost, before any product."""
+    def hessian_cost(self) -> int:
+        """Values of the function that a Hessian costs."""
+        return int(self.hess is None)
+
+    @property
+    def products_cost(self) -> int:
+        """Values of the function that a point costs before it has products with its Hessian."""
         return int(self.hess is None and self.hessp is None)
 
     def __call__(self, x: Tensor) -> Point:

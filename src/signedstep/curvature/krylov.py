@@ -72,6 +72,10 @@ class Krylov(Curvature):
     def learned(self) -> int:  # pyright: ignore[reportIncompatibleVariableOverride]
         return 0 if self._forgotten else self._krylov_space(self.at.g).k
 
+    @property
+    def forgettable(self) -> bool:
+        return not self._forgotten and (self._subspace is None or self._subspace.k > 0)
+
     def solve(self, g: Tensor) -> Tensor:
         if not self.learned:
             return g.clone()
