@@ -16,7 +16,7 @@ import torch
 import signedstep
 from signedstep.effects import shaping
 from signedstep.experiments.bench.problems.classical_functions import Problem, problems
-from signedstep.methods import full_name, needs_parts
+from signedstep.methods import full_name, model_of
 
 
 class EnoughError(BaseException):
@@ -134,7 +134,7 @@ def main() -> None:
     parser.add_argument("--beta", default="pr+", choices=["fr", "pr+", "hs", "dy"], help="of cg")
     parser.add_argument("--dtype", default="float64", choices=["float32", "float64"])
     default = [name for name in signedstep.methods() if "/" in name and not name.startswith("gd/")]
-    default = [name for name in default if not needs_parts(name)]
+    default = [name for name in default if not model_of(name).needs_parts]
     parser.add_argument("--methods", nargs="+", default=["auto", "gd", *default])
     args = parser.parse_args()
 

@@ -11,12 +11,12 @@ import os
 import numpy as np
 import torch
 
+from signedstep.alongline import Raw
 from signedstep.curvature import Mix, Mixing
 from signedstep.curvature.pairs import Grams, NewPair
 from signedstep.engine import Engine, Tolerances
 from signedstep.experiments.bench.problems import TRAINING, chosen, unavailable
 from signedstep.experiments.problems import Place
-from signedstep.globalization import Raw
 from signedstep.linesearch import Wolfe
 from signedstep.space import Space
 from signedstep.status import Status
@@ -44,7 +44,7 @@ class Watched(Mix):
         Zs, Zy = np.concatenate((Ss, Ys)), np.concatenate((Sy, Yy))
         K = np.stack([np.concatenate(self._act(Sy, Yy, one)) for one in np.eye(len(h))], axis=1)
         along, hy = h * pair.sy + Zs @ K, h[:, None] * (0.5 * pair.yy * h + Zy @ K)
-        return 1 - along - along[:, None] + hy + hy.T + K.T @ self.pairs.gram @ K
+        return 1 - along - along[:, None] + hy + hy.T + K.T @ self.pairs.ZZ @ K
 
 
 def watched(objective: TorchObjective, start: torch.Tensor, evals: int) -> np.ndarray:

@@ -9,9 +9,9 @@ from scipy.optimize import approx_fprime
 
 import signedstep
 from signedstep import Result
-from signedstep.methods import full_name, needs_hessian, needs_parts
+from signedstep.methods import full_name, model_of
 
-FUNCTION_METHODS = [name for name in signedstep.methods() if name == "auto" or not needs_parts(name)]
+FUNCTION_METHODS = [name for name in signedstep.methods() if name == "auto" or not model_of(name).needs_parts]
 """Those that take any function; the others need its residuals, or a module."""
 METHODS = [name for name in FUNCTION_METHODS if not name.startswith("newton-cg")]
 """Those of the contract tests; newton-cg has tests of its own."""
@@ -47,7 +47,7 @@ def bowl_gradient(x, centre: Any = 1.0):
 
 def with_hessian(method: str, gradient: Callable) -> dict[str, Any]:
     """hess= for methods that want one: differences of a gradient that nobody counts."""
-    if not needs_hessian(full_name(method)):
+    if not model_of(full_name(method)).needs_hessian:
         return {}
     return {"hess": lambda x: np.atleast_2d(approx_fprime(np.asarray(x, float), gradient, 1e-7))}
 

@@ -18,7 +18,7 @@ from signedstep.experiments.bench.meter import BudgetSpent, Meter, Objective, Ti
 from signedstep.experiments.bench.runs import BUDGET, CRASHED, STOPPED, TIME
 from signedstep.experiments.bench.solvers import PEERS, BenchSolver, Ended, missing, solver
 from signedstep.experiments.bench.solvers.ours import _options
-from signedstep.methods import needs_hessian, needs_parts, needs_products
+from signedstep.methods import model_of
 
 OURS = ("auto", "lbfgs", "lsr1/wolfe+-", "lsr1/flip:floor=1e-8,c2=0.5", "bfgs", "cg")
 INSTALLED = [*OURS, *(name for name, peer in PEERS.items() if missing(peer) is None)]
@@ -197,7 +197,7 @@ def test_ours_takes_options_and_refuses_what_does_not_exist():
     with pytest.raises(ValueError, match="nosuchmethod"):
         solver("nosuchmethod")
     for name in CURVATURES:
-        if needs_hessian(name) or needs_products(name) or needs_parts(name):
+        if model_of(name).needs_hessian or model_of(name).needs_products or model_of(name).needs_parts:
             with pytest.raises(ValueError, match=f"{name!r} needs .*values and gradients"):
                 solver(name)
         else:

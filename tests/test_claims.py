@@ -15,7 +15,7 @@ from signedstep.experiments.claims import (
     positive_stalls,
     signed_converges,
 )
-from signedstep.experiments.costs import damping_costs
+from signedstep.experiments.damping import damping_costs
 from signedstep.experiments.duels import duel, paired
 from signedstep.experiments.panels import main_panels, panels
 from signedstep.experiments.runs import Network

@@ -12,10 +12,10 @@ from torch import Tensor
 
 import signedstep
 from conftest import evaluated, network, path, rosenbrock
+from signedstep.alongline import Raw
 from signedstep.catalogue import GLOBALIZATIONS
 from signedstep.curvature import BETAS, ConjugateGradient
 from signedstep.engine import Engine, Tolerances
-from signedstep.globalization import Raw
 from signedstep.linesearch import Signed, Wolfe
 from signedstep.methods import build
 from signedstep.objective import Point

@@ -12,7 +12,7 @@ from torch import Tensor
 from conftest import convex, evaluated, indefinite, path, rosenbrock
 from signedstep.curvature import BFGS, LBFGS, LSR1, SR1, SSBFGS, Curvature, Gamma, Identity, Mix, Mixing, SSBroyden
 from signedstep.curvature.base import refusal_threshold
-from signedstep.curvature.compact import diagonalise
+from signedstep.curvature.lowrank import diagonalise
 from signedstep.curvature.symmetric import invert
 from signedstep.engine import Engine, Tolerances
 from signedstep.methods import build

@@ -218,7 +218,7 @@ def some_of_the_ranks(rank: int, folder: str) -> list[list[float]] | None:
         dcp.save({"optimizer": optimizer.state_dict()}, checkpoint_id=path, process_group=group)
         load(again, path)
         found[-1].append(again.step(closure))
-        optimizer.flat().link.leave("another rank is lost")  # type: ignore[attr-defined]
+        optimizer._parameters().link.leave("another rank is lost")  # type: ignore[attr-defined]
         again._engine.space._squares.clear()  # type: ignore[union-attr]
         if shard:
             with pytest.raises(LostRankError, match="another rank is lost"):

@@ -27,7 +27,7 @@ from cases import (
 )
 from signedstep import Status, minimize
 from signedstep.failures import attempted
-from signedstep.globalization import _Line
+from signedstep.line import Line
 
 # Honest endings
 
@@ -478,7 +478,7 @@ def test_what_raised_at_a_trial_point_holds_no_vectors():
     gc.disable()
     try:
         result = minimize(fun, torch.full((5,), 3.0), method="lbfgs", options={"maxiter": 20})
-        lines = [each for each in gc.get_objects() if type(each) is _Line]
+        lines = [each for each in gc.get_objects() if type(each) is Line]
     finally:
         gc.enable()
     assert result.nfev > 3

@@ -13,10 +13,10 @@ from torch import Tensor
 import signedstep
 from cases import FUNCTION_METHODS, SHOWN_TO_FAIL
 from conftest import convex, evaluated, indefinite, network, rosenbrock
+from signedstep.alongline import Direction, Raw
 from signedstep.catalogue import CURVATURES, GLOBALIZATIONS
 from signedstep.curvature import SR1, Gamma
 from signedstep.engine import Engine, Tolerances
-from signedstep.globalization import Direction, Raw
 from signedstep.linesearch import Armijo, Signed, Wolfe
 from signedstep.methods import build
 from signedstep.objective import Point

@@ -17,10 +17,10 @@ import signedstep
 from cases import START, rosenbrock_gradient, rosenbrock_with_gradient
 from cases import rosenbrock as rosenbrock_2
 from conftest import evaluated, indefinite, network, rosenbrock
+from signedstep.alongline import Raw
 from signedstep.curvature import NewtonCG
 from signedstep.curvature.lanczos import Subspace
 from signedstep.engine import Engine, Tolerances
-from signedstep.globalization import Raw
 from signedstep.methods import build, globalizations
 from signedstep.space import Space
 from signedstep.status import Status

@@ -666,7 +666,9 @@ def test_the_searches_import_no_torch():
         imports = [node for node in ast.walk(tree) if isinstance(node, ast.Import | ast.ImportFrom)]
         names = {a.name for node in imports if isinstance(node, ast.Import) for a in node.names}
         names |= {node.module or "" for node in imports if isinstance(node, ast.ImportFrom)}
-        own = {f"signedstep.{module}" for module in ("trials", "interpolate", "noise", "status", "failures")}
+        own = {
+            f"signedstep.{module}" for module in ("trials", "interpolate", "noise", "rounding", "status", "failures")
+        }
         assert (
             names
             <= {"math", "enum", "sys", "typing", "dataclasses", "collections.abc", "contextlib", "traceback"} | own

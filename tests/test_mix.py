@@ -14,8 +14,8 @@ import signedstep
 from conftest import convex, indefinite, path
 from signedstep import spectrum as rules
 from signedstep.curvature import LSR1, Gamma, Mix, Mixing
-from signedstep.curvature.compact import diagonalise, pencil
-from signedstep.curvature.experts import Flipped
+from signedstep.curvature.experts import FlippedLSR1
+from signedstep.curvature.lowrank import diagonalise, pencil
 from signedstep.curvature.symmetric import invert
 from signedstep.methods import build
 from signedstep.objective import Point
@@ -295,7 +295,7 @@ def test_small_problems_keep_more_pairs_unless_told_otherwise(n, options, kept):
 
 def test_eigenvectors_are_orthonormal_with_more_pairs_than_unknowns():
     """Where rounding makes Psi'Psi look regular although it cannot be."""
-    learn, seen = Flipped.learn, []
+    learn, seen = FlippedLSR1.learn, []
 
     def watched(self, grams):
         learn(self, grams)
@@ -304,7 +304,7 @@ def test_eigenvectors_are_orthonormal_with_more_pairs_than_unknowns():
         seen.append(np.abs(self.V.T @ PsiPsi @ self.V - np.eye(self.V.shape[1])).max())
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Flipped, "learn", watched)
+        patch.setattr(FlippedLSR1, "learn", watched)
         for n in (2, 3, 5, 8, 20):
             A = torch.randn(n, n, generator=torch.Generator().manual_seed(n), dtype=torch.float64)
             wavy = lambda x, A=A: torch.log(1 + (A @ x) ** 2).sum() + 0.3 * torch.cos(x).sum() + 0.01 * (x**4).sum()  # noqa: E731
@@ -316,5 +316,5 @@ def test_eigenvectors_are_orthonormal_with_more_pairs_than_unknowns():
 
 
 def test_what_mixing_must_be_is_said():
-    with pytest.raises(TypeError, match=r"mixing must be a signedstep.curvature.Mixing, got 3"):
+    with pytest.raises(TypeError, match=r"mixing must be a signedstep.Mixing, got 3"):
         signedstep.minimize(lambda x: (x**2).sum(), [1.0], options={"mixing": 3})

@@ -110,8 +110,8 @@ def test_what_it_cannot_read_is_left_to_torch(strange):
     assert native.dots(v, [v] * (native.MOST_VECTORS + 1)) is None
     assert native.gather(torch.ones(16), [v, strange]) is None
     assert native.gather(strange, [v]) is None
-    if not strange.is_contiguous() or strange.is_neg() or strange.is_meta:
-        assert native.scatter(strange, [v.data_ptr()], [8]) is None
+    assert native.scatter(torch.ones(16), [v, strange]) is None
+    assert native.scatter(strange, [v]) is None
 
 
 @built
@@ -137,11 +137,9 @@ def test_what_does_not_fit_is_refused():
     assert native.gather(v, []) is None
     assert native.gather(v, [v[:4], v[:3]]) is None
     assert native.gather(v, [torch._efficientzerotensor(8)]) is None
-    assert native.scatter(v, [v.data_ptr()], [7]) is None
-    assert native.scatter(v, [0], [8]) is None
-    assert native.scatter(v, [v.data_ptr()], [4, 4]) is None
-    with pytest.raises(OverflowError):
-        native.scatter(v, [v.data_ptr()], [-1])
+    assert native.scatter(v, []) is None
+    assert native.scatter(v, [v[:4], v[:3]]) is None
+    assert native.scatter(v, [torch._efficientzerotensor(8)]) is None
 
 
 @built

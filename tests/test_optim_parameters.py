@@ -419,3 +419,37 @@ def test_gradients_may_have_another_precision(make, dtype, of_gradient):
         after = optimizer.step(lambda: bowl(p, q)).item()
     assert after < 0.1 * before
     assert (p.dtype, p.grad.dtype, q.grad.dtype) == (dtype, of_gradient, dtype)
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float64])
+def test_a_closure_may_change_the_precision_of_its_model(dtype):
+    """Numbers of the old precision were written into the memory of the new one, and beyond it."""
+    torch.manual_seed(0)
+    net, x = nn.Linear(300, 50, bias=False), torch.randn(8, 300).to(dtype)
+    optimizer = signedstep.LBFGS(net.parameters(), line_search_fn="strong_wolfe")
+
+    def closure():
+        net.to(dtype)
+        optimizer.zero_grad()
+        loss = net(x).float().square().mean()
+        loss.backward()
+        return loss
+
+    before = closure().item()
+    for _ in range(3):
+        returned = optimizer.step(closure).item()
+    assert returned == pytest.approx(closure().item(), abs=1e-6)
+    assert returned < 1e-3 * before
+
+
+def test_a_parameter_that_changes_its_size_within_a_step_is_a_failed_trial():
+    p, calls = leaf(*torch.linspace(1, 2, 100).tolist()), []
+
+    def closure():
+        calls.append(1)
+        if len(calls) == 2:
+            p.data = torch.randn(10, dtype=torch.float64)
+        return bowl(p)
+
+    with pytest.raises(RuntimeError, match="a parameter has changed its size within a step"):
+        signedstep.LBFGS([p]).step(closure)

@@ -8,7 +8,7 @@ import scipy.linalg
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from signedstep.curvature.compact import RANK, diagonalise, pencil
+from signedstep.curvature.lowrank import RANK, diagonalise, pencil
 from signedstep.curvature.symmetric import eigen, invert, solve_upper
 from signedstep.native import small
 

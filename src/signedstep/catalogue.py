@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from signedstep import plane, spectrum
+from signedstep.alongline import BEYOND, Modified, Raw
 from signedstep.checks import check_choice, check_count, check_fraction
 from signedstep.curvature import (
     BETAS,
@@ -29,7 +30,7 @@ from signedstep.curvature import (
     SSBroyden,
 )
 from signedstep.engine import ON_FAILURE
-from signedstep.globalization import BEYOND, Globalization, Modified, ModifiedDense, Raw
+from signedstep.globalization import Globalization
 from signedstep.linesearch import CURVATURE_CONDITIONS, SEARCHES, Armijo, Signed, Wolfe
 from signedstep.region import Cubic, Region, TrustRegion
 from signedstep.space import Space
@@ -57,17 +58,15 @@ class Settings:
     on_failure: str | None = None
 
     def __post_init__(self) -> None:
-        check_count("max_linesearch", self.max_linesearch, least=1)
-        check_count("krylov_size", self.krylov_size, least=1)
-        check_count("fisher_samples", self.fisher_samples, least=0)
+        for name, least in (("max_linesearch", 1), ("krylov_size", 1), ("fisher_samples", 0), ("history_size", 1)):
+            if name != "history_size" or self.history_size is not None:
+                object.__setattr__(self, name, check_count(name, getattr(self, name), least=least))
         check_fraction("c1", self.c1)
         check_choice("beta", self.beta, BETAS)
         if self.condition is not None:
             check_choice("condition", self.condition, (*CURVATURE_CONDITIONS, "armijo"))
         if self.search is not None:
             check_choice("search", self.search, SEARCHES)
-        if self.history_size is not None:
-            check_count("history_size", self.history_size, least=1)
         if self.on_failure is not None:
             check_choice("on_failure", self.on_failure, ON_FAILURE)
         for name in ("c2", "floor", "krylov_tol", "delta"):
@@ -77,14 +76,14 @@ class Settings:
     @property
     def pairs(self) -> int:
         """How many pairs limited-memory models keep."""
-        return 20 if self.history_size is None else int(self.history_size)
+        return 20 if self.history_size is None else self.history_size
 
 
 PARTS = {
     "LeastSquares": "residuals (signedstep.LeastSquares)",
     "ModuleLoss": "a module (signedstep.ModuleLoss)",
 }
-"""The classes that show parts of an objective, and which."""
+"""In words, for messages: what each class shows of an objective."""
 
 
 class Model(NamedTuple):
@@ -118,9 +117,9 @@ class Knobs(NamedTuple):
     """The most trials of one iteration."""
     make_search: Callable[[], Armijo | Wolfe]
 
-    def line(self, rule: Callable[..., np.ndarray], kind: type[Modified] = Modified, **how: float) -> Modified:
+    def line(self, rule: Callable[..., np.ndarray], **how: Any) -> Modified:
         """A line search along what a rule makes of the spectrum; `how` far it goes first."""
-        return kind(rule, self.floor, self.make_search(), self.delta, self.space, **how)
+        return Modified(rule, self.floor, self.make_search(), self.delta, self.space, **how)
 
     def region(self, kind: type[Region], **how: Any) -> Region:
         """A bounded model."""
@@ -138,63 +137,69 @@ class Strategy(NamedTuple):
 CURVATURES: dict[str, Model] = {
     "gd": Model(
         "gradient descent, scaled by the curvature along the last step",
-        lambda o, gamma, space: Identity(gamma, space),
+        lambda settings, gamma, space: Identity(gamma, space),
         "wolfe",
         gamma="sy/ss",
     ),
     "cg": Model(
         "nonlinear conjugate gradients",
-        lambda o, gamma, space: ConjugateGradient(o.beta, space),
+        lambda settings, gamma, space: ConjugateGradient(settings.beta, space),
         "wolfe",
         c2=0.1,  # a beta stands on the slope along the last direction being nearly zero
         no_spectrum="cg has no curvature model, only a direction",
     ),
-    "bfgs": Model("dense BFGS", lambda o, gamma, space: BFGS(gamma), "wolfe", gamma="yy/sy"),
-    "ssbfgs": Model("dense self-scaled BFGS", lambda o, gamma, space: SSBFGS(gamma), "wolfe", gamma="yy/sy"),
-    "ssbroyden": Model("dense self-scaled Broyden", lambda o, gamma, space: SSBroyden(gamma), "wolfe", gamma="yy/sy"),
-    "sr1": Model("dense symmetric rank one", lambda o, gamma, space: SR1(gamma), "wolfe+-", gamma="norm"),
+    "bfgs": Model("dense BFGS", lambda settings, gamma, space: BFGS(gamma), "wolfe", gamma="yy/sy"),
+    "ssbfgs": Model("dense self-scaled BFGS", lambda settings, gamma, space: SSBFGS(gamma), "wolfe", gamma="yy/sy"),
+    "ssbroyden": Model(
+        "dense self-scaled Broyden", lambda settings, gamma, space: SSBroyden(gamma), "wolfe", gamma="yy/sy"
+    ),
+    "sr1": Model("dense symmetric rank one", lambda settings, gamma, space: SR1(gamma), "wolfe+-", gamma="norm"),
     "lbfgs": Model(
         "limited-memory BFGS",
-        lambda o, gamma, space: LBFGS(o.pairs, gamma, space),
+        lambda settings, gamma, space: LBFGS(settings.pairs, gamma, space),
         "wolfe",
         gamma="yy/sy",
     ),
     "lsr1": Model(
         "limited-memory symmetric rank one",
-        lambda o, gamma, space: LSR1(o.pairs, gamma, space),
+        lambda settings, gamma, space: LSR1(settings.pairs, gamma, space),
         "flip",
         gamma="0.1*norm",
         floor=1e-3,
     ),
     "mix": Model(
         "L-BFGS and sign-corrected L-SR1 models of the same pairs, weighted by hindsight",
-        lambda o, gamma, space: Mix(o.pairs, o.mixing or Mixing(), space, asked=o.history_size is not None),
+        lambda settings, gamma, space: Mix(
+            settings.pairs, settings.mixing or Mixing(), space, asked=settings.history_size is not None
+        ),
         "wolfe",
         c2=0.999,  # it learns from any pair, so that only a step that is far too short is worth another evaluation
         condition="weak",
     ),
-    "newton": Model("the exact Hessian", lambda o, gamma, space: Exact(), "trust", needs_hessian=True),
+    "newton": Model("the exact Hessian", lambda settings, gamma, space: Exact(), "trust", needs_hessian=True),
     "newton-cg": Model(
         "the Hessian, by its products with vectors",
-        lambda o, gamma, space: NewtonCG(space, int(o.krylov_size), o.krylov_tol),
+        lambda settings, gamma, space: NewtonCG(space, settings.krylov_size, settings.krylov_tol),
         "trust",
         needs_products=True,
     ),
     "gauss-newton": Model(
         "the generalised Gauss-Newton matrix, by its products",
-        lambda o, gamma, space: GaussNewton(space, int(o.krylov_size), o.krylov_tol),
+        lambda settings, gamma, space: GaussNewton(space, settings.krylov_size, settings.krylov_tol),
         "trust",
         needs_parts=("LeastSquares", "ModuleLoss"),
     ),
     "natural": Model(
         "the Fisher information, by its products",
-        lambda o, gamma, space: Natural(space, int(o.krylov_size), o.krylov_tol, int(o.fisher_samples)),
+        lambda settings, gamma, space: Natural(
+            space, settings.krylov_size, settings.krylov_tol, settings.fisher_samples
+        ),
         "trust",
         needs_parts=("LeastSquares", "ModuleLoss"),
     ),
     "kfac": Model(
         "the Fisher information as Kronecker products, one for each layer",
-        lambda o, gamma, space: KFAC(int(o.fisher_samples)),
+        lambda settings, gamma, space: KFAC(settings.fisher_samples),
         "trust",
         needs_parts=("ModuleLoss",),
     ),
@@ -225,7 +230,7 @@ GLOBALIZATIONS: dict[str, Strategy] = {
     ),
     "damp-dense": Strategy(
         "damp by an O(n^3) eigendecomposition of the n x n matrix, as in the paper",
-        lambda knobs: knobs.line(spectrum.damp, ModifiedDense, reach=BEYOND),
+        lambda knobs: knobs.line(spectrum.damp, dense=True, reach=BEYOND),
     ),
     "trust": Strategy(
         "the least of the model within a radius that follows its success",

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from signedstep.flat import Flat
-from signedstep.kronecker import Block, Eigenbasis, Known
+from signedstep.kronecker import Block, Eigenbasis, Eigensystem
 from signedstep.objective import Point, Product
 from signedstep.returned import scalar
 from signedstep.tensors import differentiated
@@ -49,7 +49,7 @@ class ClosureObjective:
     ):
         self.flat, self.closure, self.sign, self.counted = flat, closure, -1.0 if maximize else 1.0, counted
         self.evals = self.gradients = self.hessians = 0
-        self.newest: Tensor | None = None
+        self.carried: Tensor | None = None
         """The gradient that the parameters carry now."""
         self._like: Tensor | None = None
         self._graph: list[Tensor] = []
@@ -76,7 +76,7 @@ class ClosureObjective:
         self.gradients += 1
         if self.sign < 0:
             g.neg_()
-        self.newest = g
+        self.carried = g
         return Point(x, self.sign * f, g, aux)
 
     def hvp(self, at: Point) -> Product:
@@ -117,13 +117,13 @@ class ClosureObjective:
     def fisher(self, at: Point, samples: int) -> Product:
         return self._operator(at, self._with_parts().fisher(self._params_at(at), samples))
 
-    def kronecker(self, at: Point, samples: int) -> Known:
+    def kronecker(self, at: Point, samples: int) -> Eigensystem:
         self.hessians += 1
         with torch.enable_grad():
             blocks = self._with_parts().kronecker(self._params_at(at), samples)
         basis, flat = Eigenbasis(blocks), self.flat
         coordinates = lambda v: basis.coordinates(flat.shaped(v))  # noqa: E731
-        return basis.w, coordinates, lambda a: flat.gathered(basis.lift(a, flat.params))
+        return Eigensystem(basis.w, coordinates, lambda a: flat.gathered(basis.lift(a, flat.params)))
 
     def _with_parts(self) -> PartsClosure:
         if not isinstance(self.closure, PartsClosure):
@@ -139,7 +139,7 @@ class ClosureObjective:
         """The parameters, set to a point."""
         if any(p.is_complex() for p in self.flat.params):
             raise TypeError("Gauss-Newton and Fisher matrices need real parameters")
-        self.newest = None
+        self.carried = None
         self.flat.write(at.x)
         return self.flat.params
 
@@ -153,7 +153,7 @@ class ClosureObjective:
 
     def _place(self, x: Tensor) -> None:
         """Set the parameters to x, without gradients."""
-        self.newest = None
+        self.carried = None
         self.flat.write(x)
         self.flat.clear_grads()
 
@@ -170,10 +170,10 @@ class ClosureObjective:
 
     def leave_at(self, at: Point) -> None:
         """Leave parameters and gradients at a point that has been evaluated."""
-        if self.newest is not at.g:
+        if self.carried is not at.g:
             self.flat.write(at.x)
             self.flat.write_grads(at.g if self.sign > 0 else -at.g)
-            self.newest = at.g
+            self.carried = at.g
 
     def loss(self, at: Point) -> Any:
         """The loss at a point in the type and shape that the closure returns."""

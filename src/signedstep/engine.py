@@ -136,7 +136,7 @@ class Engine:
             self._x_bound += self.scale.length
             self.grad_norm = self._length(self.at.g)
             largest, x_norm = self._largest(), self._x_norm(step)  # on their way with what the model sums
-            learned = self._learned(self.curvature.update, old, self.at)
+            learned = self._taught(self.curvature.update, old, self.at)
             self.status = self._test(old, step, largest, x_norm)
         elif step.evals < budget:  # else the budget ended it, which says nothing about the point
             self.status = self._excused(step.status)
@@ -161,7 +161,7 @@ class Engine:
             return again._replace(evals=step.evals + again.evals, error=again.error or step.error)
         return step
 
-    def _learned(self, learn: Callable[[Point, Point], T], old: Point, new: Point) -> T:
+    def _taught(self, learn: Callable[[Point, Point], T], old: Point, new: Point) -> T:
         """What is interrupted here, or runs out of memory, is half the old model and half the new: it starts again."""
         try:
             return learn(old, new)
@@ -184,7 +184,7 @@ class Engine:
             step = tried
             scale, evals, error = step.scale, evals + step.evals, step.error or error
             if step.refused is not None:
-                self._learned(self.curvature.learn_from_refused, self.at, step.refused)
+                self._taught(self.curvature.learn_from_refused, self.at, step.refused)
             contradictions = contradictions + 1 if step.status is Status.CONTRADICTION else 0
             if not step.retry or evals >= budget or contradictions == _CONTRADICTIONS:
                 break

@@ -37,7 +37,6 @@ class Flat:
         """How many numbers there are, on all ranks together."""
         self._sharded = any(is_sharded(p) for p in self.params)
         self._plain = not (self._sharded or any(p.is_complex() for p in self.params))
-        self._uniform = all(p.dtype == self.dtype and p.device == self.device for p in reals)
         self._look(reals)
 
     def same(self, other: "Flat") -> bool:
@@ -143,20 +142,23 @@ class Flat:
         """Copy a flat vector into the memory of the parameters."""
         if self.params:
             targets = self._current()
-            if self._direct and native.scatter(x, self._addresses, self._sizes):
+            if native.scatter(x, targets):
                 increment_version(self.params)  # so that autograd complains of graphs that are older
             else:
                 _copy(targets, self._parts(x))
 
     def _look(self, reals: list[Tensor]) -> None:
         """Take the memory of the parameters as it is now."""
+        if [p.numel() for p in reals] != self._sizes:
+            raise RuntimeError("a parameter has changed its size within a step")
         self._addresses = self._where()
+        self._uniform = all(p.dtype == self.dtype and p.device == self.device for p in reals)
         self._targets = [p.view(-1) if p.is_contiguous() else p for p in reals]
         self._shaped = [(i, p.shape) for i, p in enumerate(reals) if not p.is_contiguous()]
-        self._direct = self._uniform and self.device.type == "cpu" and not self._shaped
 
     def _current(self) -> list[Tensor]:
-        """What to write into: a closure may give a parameter other memory, as RNNs do that flatten their weights."""
+        """What to write into: a closure may give a parameter other memory, as RNNs do that flatten their weights, or
+        another precision."""
         if self._where() != self._addresses:
             self._look([real(p) for p in self.params])
         return self._targets

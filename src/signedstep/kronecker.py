@@ -8,6 +8,14 @@ import torch
 from torch import Tensor
 
 
+class Eigensystem(NamedTuple):
+    """Eigenvalues, and the way from a flat vector to its coordinates in the eigenvectors and back."""
+
+    w: np.ndarray
+    coordinates: Callable[[Tensor], np.ndarray]
+    lift: Callable[[np.ndarray], Tensor]
+
+
 class Block(NamedTuple):
     """G x A on the parameters at these positions: a weight as a matrix [out, in], with the bias as its last column."""
 
@@ -39,10 +47,6 @@ class Eigenbasis:
             for i, piece in zip(at, M.split(columns, dim=1), strict=True):
                 found[i].copy_(piece.reshape(like[i].shape))
         return found
-
-
-Known = tuple[np.ndarray, Callable[[Tensor], np.ndarray], Callable[[np.ndarray], Tensor]]
-"""Eigenvalues, coordinates of a flat vector, and the flat vector of coordinates."""
 
 
 def _joined(tensors: Sequence[Tensor], at: Sequence[int]) -> Tensor:

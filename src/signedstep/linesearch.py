@@ -9,8 +9,9 @@ import math
 from dataclasses import dataclass
 
 from signedstep.interpolate import Sample, cubic_within, trial_step
+from signedstep.rounding import FLOAT64
 from signedstep.status import Status
-from signedstep.trials import Found, Phi, Search, Trials
+from signedstep.trials import LONGEST, Found, Phi, Search, Trials
 
 CURVATURE_CONDITIONS = ("strong", "weak", "paper")
 SEARCHES = ("more-thuente", "zoom")
@@ -59,10 +60,10 @@ class Wolfe:
     c2: float = 0.9
     curvature: str = "strong"
     max_step: float = math.inf
-    max_growth: float = 1e10
+    max_growth: float = LONGEST
     """The longest step as a multiple of the first trial; the smaller of both limits counts."""
     max_evals: int = 30
-    rounding: float = 8 * 2.0**-52
+    rounding: float = FLOAT64
     narrow: float = 1e-10
     """Relative width at which an interval counts as exhausted."""
     sparing = False
@@ -188,7 +189,7 @@ class Armijo:
     c1: float = 1e-4
     max_step: float = math.inf
     max_evals: int = 30
-    rounding: float = 8 * 2.0**-52
+    rounding: float = FLOAT64
     sparing = False
 
     def __post_init__(self) -> None:

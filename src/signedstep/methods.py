@@ -10,6 +10,7 @@ from signedstep.catalogue import CURVATURES, GLOBALIZATIONS, PARTS, Knobs, Model
 from signedstep.curvature import Curvature, Gamma
 from signedstep.globalization import Globalization
 from signedstep.linesearch import Armijo, Wolfe, Zoom
+from signedstep.rounding import UNITS
 from signedstep.space import Space
 
 AUTO = "mix/wolfe"
@@ -76,28 +77,18 @@ def full_name(name: str | None) -> str:
     return f"{curvature}/{globalization if slash else model.globalization}"
 
 
-def needs_hessian(name: str) -> bool:
-    """Whether a method, by its full name, evaluates Hessians."""
-    return CURVATURES[name.partition("/")[0]].needs_hessian
-
-
-def needs_products(name: str) -> bool:
-    """Whether a method, by its full name, multiplies Hessians with vectors."""
-    return CURVATURES[name.partition("/")[0]].needs_products
-
-
-def needs_parts(name: str) -> tuple[str, ...]:
-    """The classes that show a method, by its full name, the parts it needs to see of f; none if f is enough."""
-    return CURVATURES[name.partition("/")[0]].needs_parts
+def model_of(name: str) -> Model:
+    """The curvature model of a method, by its full name."""
+    return CURVATURES[name.partition("/")[0]]
 
 
 def parts_in_words(name: str) -> str:
     """The parts of f that a method, by its full name, needs to see, for a message."""
-    return " or ".join(PARTS[kind] for kind in needs_parts(name))
+    return " or ".join(PARTS[kind] for kind in model_of(name).needs_parts)
 
 
 def _search(settings: Settings, model: Model, rounding: float) -> Armijo | Wolfe:
-    limits = {"max_evals": int(settings.max_linesearch), "rounding": rounding}
+    limits = {"max_evals": settings.max_linesearch, "rounding": rounding}
     condition = model.condition if settings.condition is None else settings.condition
     if condition == "armijo":
         return Armijo(settings.c1, **limits)
@@ -114,14 +105,14 @@ def build(name: str | None, x0: Tensor, space: Space, options: Mapping[str, Any]
     model, strategy = CURVATURES[curvature], GLOBALIZATIONS[globalization]
     eps = torch.finfo(x0.dtype).eps
     B = model.make(settings, Gamma.parse(model.gamma if settings.gamma is None else settings.gamma), space)
-    rounding = 8 * eps
+    rounding = UNITS * eps
     knobs = Knobs(
         space=space,
         floor=model.floor if settings.floor is None else settings.floor,
         delta=eps ** (2 / 3) if settings.delta is None else settings.delta,
         c1=settings.c1,
         rounding=rounding,
-        trials=int(settings.max_linesearch),
+        trials=settings.max_linesearch,
         make_search=lambda: _search(settings, model, rounding),
     )
     how = strategy.make(knobs)

@@ -8,8 +8,7 @@ from dataclasses import fields
 from typing import Any
 
 import numpy as np
-import torch
-from scipy.optimize import OptimizeResult, OptimizeWarning
+from scipy.optimize import OptimizeWarning
 from torch import Tensor
 
 from signedstep.catalogue import Settings
@@ -17,44 +16,19 @@ from signedstep.checks import check_at_least_zero, check_count
 from signedstep.closure import ClosureObjective
 from signedstep.effects import warn_of_no_effect
 from signedstep.engine import Engine, Tolerances
-from signedstep.failures import told
 from signedstep.history import History
 from signedstep.methods import build
 from signedstep.module import ModuleLoss
 from signedstep.residuals import LeastSquares
-from signedstep.room import Room
-from signedstep.sources import Derivatives, Source, objective_of, second_cost
+from signedstep.result import Result, display, result_of
+from signedstep.sources import Derivatives, objective_of, second_cost
 from signedstep.space import Space
+from signedstep.start import Front, start_of
 from signedstep.status import Status
 
 _RUN_OPTIONS = ("maxiter", "maxfun", "disp", "return_all")
 _SETTINGS = tuple(field.name for field in fields(Settings))
 _TOLERANCES = tuple(field.name for field in fields(Tolerances))
-
-
-class Result(OptimizeResult):
-    """What `minimize` returns: SciPy's OptimizeResult, with the history of the run.
-
-    Attributes
-    ----------
-    x : array or tensor like x0
-        The best point.
-    fun, jac : float, array or tensor like x0
-        The function and its gradient there.
-    success : bool
-        True only where a convergence test holds at a finite point.
-    status : Status
-        Why the run ended.
-    message : str
-        The same as a sentence, with what a trial point raised, if that ended the run.
-    nit, nfev, njev, nhev : int
-        Iterations; evaluations of `fun`, those for finite differences included; gradients; Hessians, or products with
-        them.
-    history : History
-        One record per iteration.
-    allvecs : list
-        All iterates, with the option `return_all`.
-    """
 
 
 def minimize(
@@ -154,7 +128,7 @@ def minimize(
     fisher_samples : 0
         Of natural and kfac: labels drawn at each example; 0 is the exact expectation.
     mixing : Mixing()
-        Of mix and auto: a `signedstep.curvature.Mixing`, which experts there are and how they are weighed.
+        Of mix and auto: a `signedstep.Mixing`, which experts there are and how they are weighed.
 
     Examples
     --------
@@ -185,7 +159,7 @@ def minimize(
         raise TypeError(f"callback must be callable, got {callback!r}")
 
     space = Space()
-    start, front = _start(x0, space.room)
+    start, front = start_of(x0, space.room)
     settings = _pick(options, _SETTINGS)
     parts = build(method, start, space, settings)
     warn_of_no_effect(settings, parts.name, stacklevel=2)
@@ -224,46 +198,12 @@ def minimize(
         if isinstance(objective, ClosureObjective):
             objective.leave_at(engine.at)
 
-    result = _result(engine, front, status, objective, history)
+    result = result_of(engine, front, status, objective, history)
     if iterates is not None:
         result.allvecs = iterates
     if options.get("disp"):
-        _display(parts.name, result)
+        display(parts.name, result)
     return result
-
-
-class _Front:
-    """Hands flat vectors back in the type and shape of x0."""
-
-    def __init__(self, shape: tuple[int, ...], torch_front: bool, room: Room):
-        self.shape, self.torch, self.room = shape, torch_front, room
-
-    def give(self, v: Tensor) -> Any:
-        v = self.room.copy(v).reshape(self.shape)
-        return v if self.torch else v.numpy()
-
-
-def _start(x0: Any, room: Room) -> tuple[Tensor, _Front]:
-    """x0 as a flat floating-point vector of our own."""
-    is_torch = isinstance(x0, Tensor)
-    if is_torch and x0.layout != torch.strided:
-        raise TypeError(f"x0 must be a dense tensor, got one with the layout {x0.layout}")
-    try:
-        x = x0.detach() if is_torch else torch.from_numpy(_native(np.atleast_1d(np.array(x0))))
-    except (TypeError, ValueError):
-        raise TypeError(f"x0 must be an array of float32, float64 or integers, or a torch tensor, got {x0!r}") from None
-    if not x.is_floating_point() and not x.is_complex():
-        x = x.to(torch.get_default_dtype() if is_torch else torch.float64)
-    if x.dtype not in (torch.float32, torch.float64):
-        raise TypeError(f"x0 must hold float32, float64 or integers, got {x.dtype}")
-    if not torch.isfinite(x).all():
-        raise ValueError("x0 must be finite, got NaN or infinity in it")
-    return x.reshape(-1).clone(), _Front(tuple(x.shape), is_torch, room)
-
-
-def _native(array: np.ndarray) -> np.ndarray:
-    """The array in the byte order of this machine."""
-    return array.astype(array.dtype.newbyteorder("="), copy=False)
 
 
 class _Limits:
@@ -288,26 +228,7 @@ def _limit(name: str, value: Any) -> float:
     return math.inf if value == math.inf else check_count(name, value, least=0)
 
 
-def _result(engine: Engine, front: _Front, status: Status, objective: Source, history: History) -> Result:
-    message = status.value
-    if engine.error is not None and not status.converged:
-        message += f" A trial point raised {told(engine.error)}"
-    return Result(
-        x=front.give(engine.at.x),
-        fun=engine.at.f,
-        jac=front.give(engine.at.g),
-        nit=engine.k,
-        nfev=objective.evals,
-        njev=objective.gradients,
-        nhev=objective.hessians,
-        success=status.converged,
-        status=status,
-        message=message,
-        history=history,
-    )
-
-
-def _asks_to_stop(callback: Callable, wants_result: bool, front: _Front, engine: Engine) -> bool:
+def _asks_to_stop(callback: Callable, wants_result: bool, front: Front, engine: Engine) -> bool:
     try:
         if wants_result:
             callback(intermediate_result=Result(x=front.give(engine.at.x), fun=engine.at.f, nit=engine.k))
@@ -324,15 +245,6 @@ def _wants_result(callback: Callable) -> bool:
         return set(inspect.signature(callback).parameters) == {"intermediate_result"}
     except ValueError:  # built-in functions may have no signature
         return False
-
-
-def _display(name: str, result: Result) -> None:
-    print(result.message)
-    print(f"         Method: {name}")
-    print(f"         Current function value: {result.fun:f}")
-    print(f"         Iterations: {result.nit:d}")
-    print(f"         Function evaluations: {result.nfev:d}")
-    print(f"         Gradient evaluations: {result.njev:d}")
 
 
 def _pick(options: Mapping[str, Any], names: tuple[str, ...]) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 from torch import Tensor
 
-from signedstep.kronecker import Known
+from signedstep.kronecker import Eigensystem
 
 
 class Point(NamedTuple):
@@ -66,6 +66,6 @@ class HasGaussNewton(Objective, Protocol):
 class HasKronecker(Objective, Protocol):
     """An objective whose Fisher information has Kronecker factors."""
 
-    def kronecker(self, at: Point, samples: int) -> Known:
+    def kronecker(self, at: Point, samples: int) -> Eigensystem:
         """Eigenvalues and eigenvectors of KFAC at a point; `samples` as in `fisher`."""
         ...

@@ -20,16 +20,17 @@ from torch import Tensor
 
 from signedstep import secular
 from signedstep.curvature import Curvature
+from signedstep.curvature.base import NOT_FINITE
 from signedstep.failures import attempted
-from signedstep.globalization import NOT_FINITE, Globalization, Scale, Step
+from signedstep.globalization import Globalization, Scale, Step
 from signedstep.noise import Noise
 from signedstep.objective import Objective, Point
+from signedstep.rounding import FLOAT64, UNITS
 from signedstep.space import Space
 from signedstep.spectrum import Spectrum, along
 from signedstep.status import Status
+from signedstep.trials import LONGEST
 
-_FAR = 1e10
-"""How many times as long as the first step one is that counts as the longest, if the model is right even there."""
 _GOOD, _POOR = 0.75, 0.25
 """Parts of the predicted fall from which a model is believed farther out, and below which less far."""
 _LESSON = 100.0
@@ -93,7 +94,7 @@ class Region(Globalization):
     step) while the model knows nothing: then only the gradient is used.
     """
 
-    def __init__(self, space: Space, c1: float = 1e-4, rounding: float = 8 * 2.0**-52, patience: int = 30):
+    def __init__(self, space: Space, c1: float = 1e-4, rounding: float = FLOAT64, patience: int = 30):
         self.space, self.c1, self.rounding, self.patience = space, c1, rounding, patience
 
     @property
@@ -127,11 +128,11 @@ class Region(Globalization):
 
     def step(self, objective: Objective, at: Point, B: Curvature, scale: Scale, budget: float = math.inf) -> Step:
         model, size = self._model(at.g, B), math.sqrt(self.space.square(at.g))
-        # a unit in the last place of x, `rounding` being 8 of them: less may change x by rounding only
-        visible = 0.125 * self.rounding * math.sqrt(self.space.square(at.x))
+        # a unit in the last place of x: less may change x by rounding only
+        visible = self.rounding / UNITS * math.sqrt(self.space.square(at.x))
         bound, a = self._planned(model, size, scale, 100 * visible)
         predicted, length = self.fall(model, bound, a), float(np.linalg.norm(a))
-        trial = Trial(length, float(model.c @ a), predicted, _FAR * (scale.first if scale.first > 0 else length))
+        trial = Trial(length, float(model.c @ a), predicted, LONGEST * (scale.first if scale.first > 0 else length))
         if not (predicted > 0 and 0 < length < math.inf):
             return Step(None, 0.0, math.nan, 0, Status.STALLED, scale)
         p = model.lift(a)

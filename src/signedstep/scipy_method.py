@@ -4,7 +4,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from signedstep.methods import full_name
-from signedstep.minimize import Result, minimize
+from signedstep.minimize import minimize
+from signedstep.result import Result
 
 
 def method(name: str = "auto") -> Callable[..., Result]:

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from signedstep.arrays import NumpyObjective
 from signedstep.closure import ClosureObjective
-from signedstep.methods import needs_hessian, needs_parts, needs_products, parts_in_words
+from signedstep.methods import model_of, parts_in_words
 from signedstep.module import ModuleLoss
 from signedstep.residuals import LeastSquares
 from signedstep.tensors import TorchObjective
@@ -39,10 +39,10 @@ def objective_of(
             return fun.bind(start if tensors else None, shape)
         return fun.bind(args, shape, tensors)
     _check_first(fun, given.jac, tensors)
-    if needs_parts(method):
+    if model_of(method).needs_parts:
         raise TypeError(f"{method!r} needs {parts_in_words(method)} as fun, got {fun!r}")
-    products = needs_products(method)
-    used = {"hess": products or needs_hessian(method), "hessp": products}
+    products = model_of(method).needs_products
+    used = {"hess": products or model_of(method).needs_hessian, "hessp": products}
     _check_second(method, {name: getattr(given, name) for name in used if used[name]}, given.jac, tensors)
     for name in used:
         if not used[name] and getattr(given, name) is not None:
@@ -55,11 +55,11 @@ def second_cost(objective: Source, method: str) -> int:
 
     Differences along single vectors, as products of arrays are made, come on top of it.
     """
-    if needs_hessian(method):
+    if model_of(method).needs_hessian:
         return objective.hessian_cost
-    if needs_products(method):
+    if model_of(method).needs_products:
         return objective.products_cost
-    return objective.parts_cost if needs_parts(method) else 0
+    return objective.parts_cost if model_of(method).needs_parts else 0
 
 
 def _check_parts(fun: LeastSquares | ModuleLoss, given: Derivatives, args: tuple, method: str) -> None:
@@ -67,12 +67,12 @@ def _check_parts(fun: LeastSquares | ModuleLoss, given: Derivatives, args: tuple
     for name, value in given._asdict().items():
         if value is not None:
             raise TypeError(f"{kind} brings its own derivatives, so {name}= must be None, got {value!r}")
-    accepted = needs_parts(method)
+    accepted = model_of(method).needs_parts
     if accepted and kind not in accepted:
         raise TypeError(f"{method!r} needs {parts_in_words(method)} as fun, got a {kind}")
     if isinstance(fun, ModuleLoss) and args:
         raise TypeError(f"a ModuleLoss has no arguments beside its data, got args={args!r}")
-    if isinstance(fun, ModuleLoss) and needs_hessian(method):
+    if isinstance(fun, ModuleLoss) and model_of(method).needs_hessian:
         raise TypeError(f"{method!r} needs the whole Hessian, a ModuleLoss offers its products: use 'newton-cg'")
 
 

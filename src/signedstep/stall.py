@@ -3,6 +3,8 @@
 import math
 from collections.abc import Sequence
 
+from signedstep.rounding import UNITS
+
 
 class Stall:
     """Notices that neither f nor the gradient has fallen, beyond rounding, nor steps have grown, for some iterations.
@@ -19,7 +21,7 @@ class Stall:
     """What is too little, relative to f, in one failed search, and in steps below the resolution."""
 
     def __init__(self, f: float, grad_norm: float, eps: float, resolution: float = 0.0):
-        self.f, self.grad_norm, self.rounding, self.idle = f, grad_norm, 8 * eps, 0
+        self.f, self.grad_norm, self.rounding, self.idle = f, grad_norm, UNITS * eps, 0
         self.resolution = resolution
         self.length = math.inf
         self.restarted = (math.inf, math.inf)  # f and the gradient at the last restart

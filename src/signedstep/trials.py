@@ -9,6 +9,8 @@ from signedstep.interpolate import Sample
 from signedstep.noise import Noise
 from signedstep.status import Status
 
+LONGEST = 1e10
+"""The longest step as a multiple of the first that is tried, along a line or in a region."""
 Phi = Callable[[float], tuple[float, float]]
 """phi(t) = f(x + t p) and its slope."""
 

@@ -12,7 +12,9 @@ from torch import Tensor
 from signedstep.objective import Objective, Point
 from signedstep.spectrum import Spectrum
 
-OVERFLOWS = (ArithmeticError, np.linalg.LinAlgError, torch.linalg.LinAlgError)  # pyright: ignore[reportPrivateImportUsage]
+NOT_FINITE = (np.linalg.LinAlgError, torch.linalg.LinAlgError)  # pyright: ignore[reportPrivateImportUsage]
+"""What NumPy and torch raise for matrices that have overflowed."""
+OVERFLOWS = (ArithmeticError, *NOT_FINITE)
 """What second derivatives raise where they overflow; other exceptions are mistakes, and come through."""
 
 T = TypeVar("T")

@@ -1,78 +1,136 @@
-"""Algebra of compact representations: B = gamma I + Psi M^-1 Psi' with tall Psi and small M, all from Gram matrices."""
+"""Limited-memory BFGS and SR1 in compact form (Byrd, Nocedal and Schnabel 1994).
 
-from typing import NamedTuple
+A direction costs O(mn) for two passes over the stored pairs and O(m^3) for the algebra between them, for raw
+directions and for those made from the spectrum alike.
+"""
+
+from abc import abstractmethod
+from collections.abc import Mapping
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
-from scipy.linalg import get_lapack_funcs
+from torch import Tensor
 
-from signedstep.curvature.symmetric import EPS, ONE_THREAD, eigen, invert, product, solve
-from signedstep.native import small
-
-_sygvd, _potrf, _pstrf = get_lapack_funcs(("sygvd", "potrf", "pstrf"), dtype=np.float64)  # pstrf has no threads
-
-RANK = 64 * EPS
-"""Relative size of a squared column of Psi, made orthogonal to the others, below which it is rounding in float64."""
+from signedstep.curvature.limited import Limited
+from signedstep.curvature.lowrank import Eigen, diagonalise, pencil, positive
+from signedstep.curvature.pairs import Grams
+from signedstep.curvature.symmetric import invert, solve_upper
+from signedstep.objective import Objective, Point
 
 
-def rank_threshold(dtype: torch.dtype) -> float:
-    """`RANK` for Gram matrices of vectors in some precision, whose products carry its rounding."""
-    return RANK if dtype == torch.float64 else 8 * torch.finfo(dtype).eps
+class Compact(NamedTuple):
+    """B = gamma I + Psi M^-1 Psi', as far as small matrices know it."""
+
+    PsiPsi: np.ndarray
+    M: np.ndarray
 
 
-class Eigen(NamedTuple):
-    """Eigenvalues of B on the range of Psi; the eigenvectors are Psi @ vectors."""
+class CompactModel(Limited):
+    """A limited-memory model by its compact form of B."""
 
-    w: np.ndarray
-    vectors: np.ndarray
+    @abstractmethod
+    def compact(self) -> Compact:
+        """The compact form of B; at least one pair has been learned."""
 
-
-def positive(known: Eigen, gamma: float) -> Eigen:
-    """Eigen of a positive definite matrix, the rest of which is gamma: what is less than rounding came out of it."""
-    return known._replace(w=np.maximum(known.w, EPS * known.w.max(initial=gamma)))
-
-
-def diagonalise(gamma: float, PsiPsi: np.ndarray, M_inverse: np.ndarray, least: float = RANK) -> Eigen:
-    """The eigenvalues of B other than gamma (Brust, Erway and Marcia's partial decomposition, from Gram matrices).
-
-    A pivoted Cholesky factorisation Psi'Psi = R'R finds an orthonormal basis Q = Psi R^-1 of the range, and
-    Q'B Q = gamma I + R M^-1 R'. Psi may be rank deficient: columns that add nothing new, less than `least` times their
-    number of their square, are left out of the basis.
-    """
-    found = small.within(PsiPsi, M_inverse, least)
-    if found is not None:
-        return Eigen(gamma + found[0], found[1])
-    k = len(PsiPsi)
-    norms = np.sqrt(PsiPsi.diagonal())
-    norms[~(norms > 0)] = 1.0
-    scale = np.outer(norms, norms)
-    U, pivots, rank, _ = _pstrf(PsiPsi / scale, tol=least * k)
-    pivots = pivots - 1
-    R = np.triu(U[:rank])
-    w, V = eigen(product(product(R, (M_inverse * scale)[pivots[:, None], pivots]), R.T))
-    vectors = np.zeros((k, rank))
-    vectors[pivots[:rank]] = solve(R[:, :rank], V)
-    return Eigen(gamma + w, vectors / norms[:, None])
+    def matrix(self) -> Tensor:
+        B = self.gamma * np.eye(self.pairs.rows.shape[1])
+        if self.learned:
+            Psi = self.onto(*self.pairs.vectors())
+            B += Psi.T @ invert(self.compact().M)[0] @ Psi
+        return torch.from_numpy(B)
 
 
-def pencil(gamma: float, PsiPsi: np.ndarray, M: np.ndarray, noise: np.ndarray, n: int) -> Eigen:
-    """`diagonalise` from M itself, which may be singular: M z = mu Psi'Psi z makes Psi z an eigenvector.
+class LBFGS(CompactModel):
+    """L-BFGS: positive definite, solved by the inverse compact form (their theorem 2.2)."""
 
-    Its eigenvalue is gamma + 1/mu. A quarter of the work, but Psi must have full rank: no more columns than n rows, and
-    each column, made orthogonal to those before it, must have a square above its `noise`, what rounding leaves in the
-    diagonal of Psi'Psi. Nor is it for L-BFGS, many of whose eigenvalues are next to gamma: their mu are so large that
-    others drown in their rounding.
-    """
-    found = small.pencil(PsiPsi, M, noise) if len(M) <= n else None
-    if found is not None:
-        return Eigen(gamma + 1 / found[0], found[1])
-    if len(M) <= min(n, ONE_THREAD):
-        R, info = _potrf(PsiPsi)
-        if not info and (R.diagonal() ** 2 > noise).all():
-            mu, vectors, info = _sygvd(M, PsiPsi)
-            if not info:
-                return Eigen(gamma + 1 / mu, vectors)
-    squares = PsiPsi.diagonal()
-    seen = squares > noise
-    least = float((noise[seen] / squares[seen]).max(initial=RANK))
-    return diagonalise(gamma, PsiPsi * np.outer(seen, seen), invert(M)[0], least)
+    definite = True
+
+    def accepts(self, grams: Grams, gamma: float) -> bool:
+        """s.y > r |s| |y|: positive curvature, not just rounding."""
+        return bool(grams.upper[-1, -1] > self.refusal * grams.YY[-1, -1] ** 0.5)
+
+    def inverse(self, Sg: np.ndarray, Yg: np.ndarray) -> tuple[np.ndarray, np.ndarray, float]:
+        gamma, (_, _, upper, YY, _) = self.gamma, self.pairs.grams
+        a = solve_upper(upper, Sg)
+        b = solve_upper(upper, upper.diagonal() * a + (YY @ a - Yg) / gamma, transposed=True)
+        return b, -a / gamma, 1 / gamma
+
+    def compact(self) -> Compact:
+        """Their theorem 2.3, with Psi = [gamma S, Y]."""
+        self.pairs.track_s()
+        SS, lower, upper, YY, _ = self.pairs.grams
+        D = np.diag(upper.diagonal())
+        L, SY = np.tril(lower, -1), np.triu(upper) + np.tril(lower, -1)
+        PsiPsi = np.block([[self.gamma * self.gamma * SS, self.gamma * SY], [self.gamma * SY.T, YY]])
+        return Compact(PsiPsi, -np.block([[self.gamma * SS, L], [L.T, -D]]))
+
+    def diagonalised(self) -> tuple[Eigen, float]:
+        PsiPsi, M = self.compact()
+        return positive(diagonalise(self.gamma, PsiPsi, invert(M)[0], self.rank), self.gamma), self.gamma
+
+    def onto(self, Sv: np.ndarray, Yv: np.ndarray) -> np.ndarray:
+        return np.concatenate((self.gamma * Sv, Yv))
+
+    def spread(self, z: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        k = self.learned
+        return self.gamma * z[:k], z[k:]
+
+
+class LSR1(CompactModel):
+    """L-SR1: free to be indefinite (their theorem 5.1, and its dual for the inverse)."""
+
+    definite = False
+
+    def start(self, objective: Objective, at: Point) -> None:
+        super().start(objective, at)
+        self.pairs.track_s()
+
+    def accepts(self, grams: Grams, gamma: float) -> bool:
+        """Whether |s.(y - B s)| >= r |s| |y - B s| for the B without the newest pair (Nocedal-Wright, equation 6.26).
+
+        With Psi and M of all pairs, the last column of M^-1 is (-z, 1)/pivot, where the pivot is s.(y - B s) and
+        Psi (-z, 1) is y - B s. A pair of which nothing is left but the rounding of that sum is known already: where s
+        is nearly a combination of those before it, its terms are much longer than y.
+        """
+        PsiPsi, M = compact = _sr1(grams, gamma)
+        M_inverse, regular = invert(M)
+        column = M_inverse[:, -1]
+        residual = max(0.0, column @ PsiPsi @ column) ** 0.5  # |y - B s| / |pivot|
+        new = 8 * (grams.YY[-1, -1] ** 0.5 + gamma) * abs(column[-1])
+        known = residual <= self.refusal * max(new, np.abs(column) @ np.sqrt(PsiPsi.diagonal()))
+        if not regular or known or not self.refusal * residual < 1:
+            return False
+        self._compact = compact
+        return True
+
+    def inverse(self, Sg: np.ndarray, Yg: np.ndarray) -> tuple[np.ndarray, np.ndarray, float]:
+        gamma, grams = self.gamma, self.pairs.grams
+        N_inverse, _ = invert(grams.upper - grams.YY / gamma)
+        z = N_inverse @ (Sg - Yg / gamma)
+        return z, -z / gamma, 1 / gamma
+
+    def compact(self) -> Compact:
+        return self._compact
+
+    def diagonalised(self) -> tuple[Eigen, float]:
+        PsiPsi, M = self._compact
+        n = self.space.dimension(self.pairs.rows[0])
+        return pencil(self.gamma, PsiPsi, M, self.rank * PsiPsi.diagonal(), n), self.gamma
+
+    def restore(self, state: Mapping[str, Any], at: Point) -> None:
+        super().restore(state, at)
+        if self.learned:
+            self._compact = _sr1(self.pairs.grams, self.gamma)
+
+    def onto(self, Sv: np.ndarray, Yv: np.ndarray) -> np.ndarray:
+        return Yv - self.gamma * Sv
+
+    def spread(self, z: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        return -self.gamma * z, z
+
+
+def _sr1(grams: Grams, gamma: float) -> Compact:
+    """L-SR1 of some pairs."""
+    SS, lower, upper, YY, _ = grams
+    return Compact(YY - gamma * (lower + upper) + gamma * gamma * SS, lower - gamma * SS)

@@ -8,23 +8,23 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from signedstep.curvature.compact import pencil
+from signedstep.curvature.lowrank import pencil
 from signedstep.curvature.pairs import Grams, NewPair
 from signedstep.curvature.symmetric import multiply_below, solve_upper
 
 
-class Scaled:
+class ScaledLBFGS:
     """L-BFGS (Byrd, Nocedal and Schnabel 1994, theorem 2.2) over the pairs of positive curvature, s.y > r |s| |y|.
 
-    The curvature where the pairs have seen nothing is that of the newest, y.y/s.y. With `long` there is a second
+    The curvature where the pairs have seen nothing is that of the newest, y.y/s.y. With `two_scales` there is a second
     version with the least curvature that they have seen.
     """
 
     positive = False
     """Whether the pairs have shown positive curvature only: L-BFGS, which looks at no other, cannot tell."""
 
-    def __init__(self, refusal: float, long: bool = False):
-        self.refusal, self.count = refusal, 1 + long
+    def __init__(self, refusal: float, two_scales: bool = False):
+        self.refusal, self.count = refusal, 1 + two_scales
 
     def learn(self, grams: Grams) -> None:
         """Make the inverses anew; without a pair that they can use they are a multiple of the identity."""
@@ -71,7 +71,7 @@ class Scaled:
         return a, self.upper.diagonal() * a, a @ self.YY.T - Yv
 
 
-class Flipped:
+class FlippedLSR1:
     """L-SR1 with a sign for each eigendirection, |B|^-1, in several versions that share one spectrum.
 
     B = gamma I + Psi M^-1 Psi' with Psi = Y - gamma S is diagonalised once, for gamma = `spectrum` times |y|/|s|. A

@@ -8,12 +8,12 @@ import torch
 from torch import Tensor
 
 from signedstep.curvature.local import Local
-from signedstep.kronecker import Known
+from signedstep.kronecker import Eigensystem
 from signedstep.objective import HasKronecker, Point
 from signedstep.spectrum import Spectrum
 
 
-class KFAC(Local[Known]):
+class KFAC(Local[Eigensystem]):
     """B is block-diagonal, G x A for each layer (Martens and Grosse 2015): O(d^3) for layers of width d.
 
     The eigenvalues are the products of those of the factors, so every globalization is exact on it. Some are zero: the
@@ -26,11 +26,11 @@ class KFAC(Local[Known]):
     def __init__(self, samples: int):
         self.samples = samples
 
-    def evaluated(self) -> Known | None:
+    def evaluated(self) -> Eigensystem | None:
         if not isinstance(self.objective, HasKronecker):
             raise TypeError("kfac needs the loss of a module: signedstep.ModuleLoss")
         known = self.objective.kronecker(self.at, self.samples)
-        return known if np.isfinite(known[0]).all() else None
+        return known if np.isfinite(known.w).all() else None
 
     def solve(self, g: Tensor) -> Tensor:
         if self.known is None:

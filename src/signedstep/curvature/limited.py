@@ -1,136 +1,123 @@
-"""Limited-memory BFGS and SR1 in compact form (Byrd, Nocedal and Schnabel 1994).
-
-A direction costs O(mn) for two passes over the stored pairs and O(m^3) for the algebra between them, for raw
-directions and for those made from the spectrum alike.
-"""
+"""What limited-memory models share: a ring of pairs, and the way from small matrices to directions and spectra."""
 
 from abc import abstractmethod
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
-import torch
 from torch import Tensor
 
-from signedstep.curvature.compact import Eigen, diagonalise, pencil, positive
-from signedstep.curvature.memory import Limited
-from signedstep.curvature.pairs import Grams
-from signedstep.curvature.symmetric import invert, solve_upper
+from signedstep.curvature.base import Curvature, Met, refusal_threshold
+from signedstep.curvature.gamma import Gamma
+from signedstep.curvature.lowrank import Eigen, rank_threshold
+from signedstep.curvature.pairs import Grams, NewPair, Pairs
 from signedstep.objective import Objective, Point
+from signedstep.space import Space
+from signedstep.spectrum import Spectrum
 
 
-class Compact(NamedTuple):
-    """B = gamma I + Psi M^-1 Psi', as far as small matrices know it."""
+class Limited(Curvature):
+    """What limited-memory models share: the ring of pairs, gamma, and a spectrum from small matrices.
 
-    PsiPsi: np.ndarray
-    M: np.ndarray
+    Psi is a matrix of combinations of the stored vectors, one or two for each pair.
+    """
 
+    def __init__(self, m: int, gamma: Gamma, space: Space):
+        self.m, self.policy, self.space = m, gamma, space
 
-class CompactModel(Limited):
-    """A limited-memory model by its compact form of B."""
-
-    @abstractmethod
-    def compact(self) -> Compact:
-        """The compact form of B; at least one pair has been learned."""
-
-    def matrix(self) -> Tensor:
-        B = self.gamma * np.eye(self.pairs.rows.shape[1])
-        if self.learned:
-            Psi = self.onto(*self.pairs.vectors())
-            B += Psi.T @ invert(self.compact().M)[0] @ Psi
-        return torch.from_numpy(B)
-
-
-class LBFGS(CompactModel):
-    """L-BFGS: positive definite, solved by the inverse compact form (their theorem 2.2)."""
-
-    definite = True
-
-    def accepts(self, grams: Grams, gamma: float) -> bool:
-        """s.y > r |s| |y|: positive curvature, not just rounding."""
-        return bool(grams.upper[-1, -1] > self.refusal * grams.YY[-1, -1] ** 0.5)
-
-    def inverse(self, Sg: np.ndarray, Yg: np.ndarray) -> tuple[np.ndarray, np.ndarray, float]:
-        gamma, (_, _, upper, YY, _) = self.gamma, self.pairs.grams
-        a = solve_upper(upper, Sg)
-        b = solve_upper(upper, upper.diagonal() * a + (YY @ a - Yg) / gamma, transposed=True)
-        return b, -a / gamma, 1 / gamma
-
-    def compact(self) -> Compact:
-        """Their theorem 2.3, with Psi = [gamma S, Y]."""
-        self.pairs.track_s()
-        SS, lower, upper, YY, _ = self.pairs.grams
-        D = np.diag(upper.diagonal())
-        L, SY = np.tril(lower, -1), np.triu(upper) + np.tril(lower, -1)
-        PsiPsi = np.block([[self.gamma * self.gamma * SS, self.gamma * SY], [self.gamma * SY.T, YY]])
-        return Compact(PsiPsi, -np.block([[self.gamma * SS, L], [L.T, -D]]))
-
-    def diagonalised(self) -> tuple[Eigen, float]:
-        PsiPsi, M = self.compact()
-        return positive(diagonalise(self.gamma, PsiPsi, invert(M)[0], self.rank), self.gamma), self.gamma
-
-    def onto(self, Sv: np.ndarray, Yv: np.ndarray) -> np.ndarray:
-        return np.concatenate((self.gamma * Sv, Yv))
-
-    def spread(self, z: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        k = self.learned
-        return self.gamma * z[:k], z[k:]
-
-
-class LSR1(CompactModel):
-    """L-SR1: free to be indefinite (their theorem 5.1, and its dual for the inverse)."""
-
-    definite = False
+    @property
+    def learned(self) -> int:  # pyright: ignore[reportIncompatibleVariableOverride]
+        return len(self.pairs)
 
     def start(self, objective: Objective, at: Point) -> None:
-        super().start(objective, at)
-        self.pairs.track_s()
+        self.refusal, self.rank = refusal_threshold(at.x.dtype), rank_threshold(at.x.dtype)
+        self.pairs = Pairs(self.m, at, self.space)
+        self.forget(objective, at)
 
-    def accepts(self, grams: Grams, gamma: float) -> bool:
-        """Whether |s.(y - B s)| >= r |s| |y - B s| for the B without the newest pair (Nocedal-Wright, equation 6.26).
+    def forget(self, objective: Objective, at: Point) -> None:
+        """The memory of the pairs stays, and is used again."""
+        self.gamma = 1.0
+        self.pairs.clear()
+        self._met: Met[NewPair | None] = Met()
 
-        With Psi and M of all pairs, the last column of M^-1 is (-z, 1)/pivot, where the pivot is s.(y - B s) and
-        Psi (-z, 1) is y - B s. A pair of which nothing is left but the rounding of that sum is known already: where s
-        is nearly a combination of those before it, its terms are much longer than y.
-        """
-        PsiPsi, M = compact = _sr1(grams, gamma)
-        M_inverse, regular = invert(M)
-        column = M_inverse[:, -1]
-        residual = max(0.0, column @ PsiPsi @ column) ** 0.5  # |y - B s| / |pivot|
-        new = 8 * (grams.YY[-1, -1] ** 0.5 + gamma) * abs(column[-1])
-        known = residual <= self.refusal * max(new, np.abs(column) @ np.sqrt(PsiPsi.diagonal()))
-        if not regular or known or not self.refusal * residual < 1:
+    def move(self, objective: Objective, at: Point) -> None:
+        self.pairs.products(at.g)
+
+    @np.errstate(all="ignore")  # a trial that overflows is not learned from
+    def meet(self, old: Point, new: Point) -> None:
+        self._met.keep(new, self.pairs.measure(old, new, trial=True))
+
+    @np.errstate(all="ignore")  # a pair that overflows is refused, not warned of
+    def update(self, old: Point, new: Point) -> bool:
+        pair = self._met.take(new, lambda: self.pairs.measure(old, new))
+        if pair is None:
             return False
-        self._compact = compact
-        return True
+        grams = self.pairs.bordered(pair)
+        for gamma in self.policy.candidates(1.0, pair.sy, pair.yy, self.gamma):
+            if self.accepts(grams, gamma):
+                self.adopt(pair, grams, gamma)
+                return True
+        return False
 
+    def adopt(self, pair: NewPair, grams: Grams, gamma: float) -> None:
+        """Make an accepted pair the newest."""
+        self.gamma = gamma
+        self.pairs.store(pair, grams)
+
+    @abstractmethod
+    def accepts(self, grams: Grams, gamma: float) -> bool:
+        """Whether the model would be sound with the newest pair of these."""
+
+    @abstractmethod
     def inverse(self, Sg: np.ndarray, Yg: np.ndarray) -> tuple[np.ndarray, np.ndarray, float]:
-        gamma, grams = self.gamma, self.pairs.grams
-        N_inverse, _ = invert(grams.upper - grams.YY / gamma)
-        z = N_inverse @ (Sg - Yg / gamma)
-        return z, -z / gamma, 1 / gamma
+        """B^-1 g from S'g and Y'g, once a pair is learned: cs, cy and h, so that it is S cs + Y cy + h g."""
 
-    def compact(self) -> Compact:
-        return self._compact
-
+    @abstractmethod
     def diagonalised(self) -> tuple[Eigen, float]:
-        PsiPsi, M = self._compact
-        n = self.space.dimension(self.pairs.rows[0])
-        return pencil(self.gamma, PsiPsi, M, self.rank * PsiPsi.diagonal(), n), self.gamma
+        """B's eigenvalues with eigenvectors Psi z, and its eigenvalue for all that is orthogonal to Psi."""
+
+    @abstractmethod
+    def onto(self, Sv: np.ndarray, Yv: np.ndarray) -> np.ndarray:
+        """Psi'v from S'v and Y'v."""
+
+    @abstractmethod
+    def spread(self, z: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """The coefficients of Psi z: it is S cs + Y cy."""
+
+    def solve(self, g: Tensor) -> Tensor:
+        return -self.raw(g)
+
+    @np.errstate(all="ignore")
+    def raw(self, g: Tensor) -> Tensor:
+        if not self.learned:
+            return g / -self.gamma
+        cs, cy, h = self.inverse(*self.pairs.products(g))
+        return self.pairs.combine(-cs, -cy, -h, g)
+
+    @np.errstate(all="ignore")
+    def spectrum(self, g: Tensor) -> Spectrum:
+        products, gg = self.pairs.products(g), self.space.square(g)
+        w, vectors, gamma = np.zeros(0), np.zeros((0, 0)), self.gamma
+        if self.learned:
+            (w, vectors), gamma = self.diagonalised()
+        c = vectors.T @ self.onto(*products)
+        rest = gg - float(c @ c)  # the gradient's part that the pairs have not seen; there B is gamma
+        whole = len(w) == self.space.dimension(g)
+        outside = rest**0.5 if rest > 64 * np.finfo(float).eps * gg and not whole else 0.0
+
+        @np.errstate(all="ignore")
+        def lift(a: np.ndarray) -> Tensor:
+            scale = float(a[len(w)]) / outside if outside else 0.0
+            cs, cy = self.spread(vectors @ (a[: len(w)] - scale * c))
+            return self.pairs.combine(cs, cy, scale, g)
+
+        if whole:
+            return Spectrum(w, c, lift)
+        return Spectrum(np.append(w, gamma), np.append(c, outside), lift)
+
+    def state(self, at: Point) -> dict[str, Any]:
+        return {"gamma": self.gamma, "pairs": self.pairs.state(at.g)}
 
     def restore(self, state: Mapping[str, Any], at: Point) -> None:
-        super().restore(state, at)
-        if self.learned:
-            self._compact = _sr1(self.pairs.grams, self.gamma)
-
-    def onto(self, Sv: np.ndarray, Yv: np.ndarray) -> np.ndarray:
-        return Yv - self.gamma * Sv
-
-    def spread(self, z: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        return -self.gamma * z, z
-
-
-def _sr1(grams: Grams, gamma: float) -> Compact:
-    """L-SR1 of some pairs."""
-    SS, lower, upper, YY, _ = grams
-    return Compact(YY - gamma * (lower + upper) + gamma * gamma * SS, lower - gamma * SS)
+        self.gamma = state["gamma"]
+        self.pairs.restore(state["pairs"], at.g)

@@ -15,12 +15,13 @@ import torch
 from torch import Tensor
 
 from signedstep.checks import check_at_least_zero, check_flag, check_fraction, check_positive
-from signedstep.curvature.compact import Eigen, diagonalise, positive
-from signedstep.curvature.experts import Flipped, Scaled
+from signedstep.curvature.experts import FlippedLSR1, ScaledLBFGS
 from signedstep.curvature.gamma import Gamma
-from signedstep.curvature.memory import Limited
+from signedstep.curvature.limited import Limited
+from signedstep.curvature.lowrank import Eigen, diagonalise, positive
 from signedstep.curvature.pairs import Grams, NewPair
 from signedstep.objective import Objective, Point
+from signedstep.rounding import UNITS
 from signedstep.space import Space
 
 _POSITIVE = 1e-10
@@ -76,16 +77,16 @@ class Mix(Limited):
     def __init__(self, m: int, mixing: Mixing, space: Space, asked: bool = True):
         """`asked`: whether somebody has asked for m pairs; else small problems keep more."""
         if not isinstance(mixing, Mixing):
-            raise TypeError(f"mixing must be a signedstep.curvature.Mixing, got {mixing!r}")
+            raise TypeError(f"mixing must be a signedstep.Mixing, got {mixing!r}")
         super().__init__(m, Gamma("norm"), space)
         self.mixing, self.asked = mixing, asked
 
     def start(self, objective: Objective, at: Point) -> None:
         if not self.asked and self.space.dimension(at.x) <= _SMALL:
             self.m = max(self.m, _DEEP)
-        n, rounding = self.space.dimension(at.x), 8 * torch.finfo(at.x.dtype).eps
-        flipped = Flipped(self.mixing.spectrum, self.mixing.flips, rounding, n)
-        scaled = Scaled(_POSITIVE, long=n <= self.m)
+        n, rounding = self.space.dimension(at.x), UNITS * torch.finfo(at.x.dtype).eps
+        flipped = FlippedLSR1(self.mixing.spectrum, self.mixing.flips, rounding, n)
+        scaled = ScaledLBFGS(_POSITIVE, two_scales=n <= self.m)
         self._families = [*([scaled] if self.mixing.lbfgs else []), *([flipped] if flipped.count else [])]
         super().start(objective, at)
         self.pairs.track_s()
@@ -151,7 +152,7 @@ class Mix(Limited):
     def diagonalised(self) -> tuple[Eigen, float]:
         """H's eigenvalues, inverted: H = h I + Z K Z' has the compact form that B has in the other models."""
         h = float(self._h @ self.weights)
-        w, vectors = positive(diagonalise(h, self.pairs.gram, self._K(), self.rank), h)
+        w, vectors = positive(diagonalise(h, self.pairs.ZZ, self._K(), self.rank), h)
         return Eigen(1 / w, vectors), 1 / h
 
     def _K(self) -> np.ndarray:

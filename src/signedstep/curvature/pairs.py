@@ -39,7 +39,7 @@ class Grams(NamedTuple):
 
 
 class NewPair(NamedTuple):
-    """A measured pair: its column in each of the four Gram matrices, and all gradients that have been seen.
+    """A measured pair: its column in each of the four Gram matrices, and the gradients at its ends.
 
     Columns and products end with the pair itself, scaled to |s| = 1 by the factor `shrink`.
     """
@@ -48,7 +48,7 @@ class NewPair(NamedTuple):
     new: Point
     shrink: float
     columns: np.ndarray
-    seen: "list[Seen]"
+    gradients: "list[Gradient]"
 
     @property
     def sy(self) -> float:
@@ -59,7 +59,7 @@ class NewPair(NamedTuple):
         return float(self.columns[3, -1])
 
 
-class Seen(NamedTuple):
+class Gradient(NamedTuple):
     """A gradient and its products with the pairs: a row for S'g and one for Y'g."""
 
     g: Tensor
@@ -89,7 +89,7 @@ class Pairs:
         """Forget all pairs."""
         self.grams = Grams.of(np.zeros((4, 0, 0)))
         self._order(0, 0)
-        self._seen: list[Seen] = []
+        self._gradients: list[Gradient] = []
 
     def _order(self, k: int, first: int) -> None:
         """Take the first k slots as those in use, and one of them as that of the oldest pair."""
@@ -101,7 +101,7 @@ class Pairs:
         return len(self.order)
 
     @property
-    def gram(self) -> np.ndarray:
+    def ZZ(self) -> np.ndarray:
         """Z'Z for Z = [S, Y], all of it."""
         (SS, lower, upper, YY, _), k = self.grams, len(self.order)
         Z = np.empty((2 * k, 2 * k))
@@ -118,7 +118,7 @@ class Pairs:
         V = [(new.g, None), (new.g, old.g), (new.x, old.x)]
         known = None
         if trial:
-            known = self.seen(old.g)
+            known = self.products(old.g)
             V.append((old.g, None))
         count = 3 if self._tracks_s else 2
         VZ, VV = self.space.grams(self._used, V, count)
@@ -134,12 +134,12 @@ class Pairs:
         found[:, :, k] = (sg, yg), (ss, sy), (sy, yy)
         found[1:] *= shrink
         found[:, :, k] *= shrink
-        seen = [Seen(new.g, found[0])]
-        if known:
+        gradients = [Gradient(new.g, found[0])]
+        if known is not None:
             ends = VV[3, 2:0:-1, None] * shrink
-            seen.insert(0, Seen(old.g, np.concatenate((known.products, ends), axis=1)))
-        self._seen = [Seen(g, products[:, :k]) for g, products in seen]
-        return NewPair(old, new, shrink, found[1:].reshape(4, k + 1), seen)
+            gradients.insert(0, Gradient(old.g, np.concatenate((known, ends), axis=1)))
+        self._gradients = [Gradient(g, products[:, :k]) for g, products in gradients]
+        return NewPair(old, new, shrink, found[1:].reshape(4, k + 1), gradients)
 
     def bordered(self, pair: NewPair) -> Grams:
         """The Gram matrices with the new pair as the newest, and without the oldest if the ring is full."""
@@ -159,7 +159,7 @@ class Pairs:
         self.space.write_differences(pair.shrink, (pair.new.x, pair.old.x, s), (pair.new.g, pair.old.g, y))
         self._order(*((self.m, (slot + 1) % self.m) if drop else (slot + 1, 0)))
         self.grams = grams
-        self._seen = [Seen(g, products[:, drop:]) for g, products in pair.seen]
+        self._gradients = [Gradient(g, products[:, drop:]) for g, products in pair.gradients]
 
     def track_s(self) -> None:
         """Keep S'S and the lower triangle of S'Y from now on, which only spectra need: one more column a pass."""
@@ -171,20 +171,20 @@ class Pairs:
                 self.grams.stacked[:2] = ZS[:k], lower + np.tril(lower, -1).T
             self._tracks_s = True  # if nothing has interrupted this
 
-    def seen(self, g: Tensor) -> Seen:
-        """S'g and Y'g; those of the newest point are known since its pair was measured."""
-        seen = self._known(g)
-        if seen is None:
+    def products(self, g: Tensor) -> np.ndarray:
+        """A row for S'g and one for Y'g; those of the newest point are known since its pair was measured."""
+        products = self._known(g)
+        if products is None:
             k = len(self.order)
             Zg = self.space.inner(self._used, [g])[self._places, 0] if k else np.zeros(0)
-            seen = Seen(g, Zg.reshape(2, k))
-        self._seen = [seen]  # frees other gradients
-        return seen
+            products = Zg.reshape(2, k)
+        self._gradients = [Gradient(g, products)]  # frees others
+        return products
 
-    def _known(self, g: Tensor) -> Seen | None:
-        for seen in self._seen:
-            if seen.g is g:
-                return seen
+    def _known(self, g: Tensor) -> np.ndarray | None:
+        for known, products in self._gradients:
+            if known is g:
+                return products
         return None
 
     def combine(self, cs: np.ndarray, cy: np.ndarray, scale: float, g: Tensor) -> Tensor:
@@ -198,13 +198,13 @@ class Pairs:
 
     def state(self, g: Tensor) -> dict[str, Any]:
         """The pairs and what is known of them and of the gradient g; small matrices as lists, which nothing casts."""
-        seen = self._known(g)
+        known = self._known(g)
         return {
             "rows": self._used.clone(),
             "order": self.order.tolist(),
             "grams": self.grams.stacked.tolist(),
             "tracks_s": self._tracks_s,
-            "seen": None if seen is None else seen.products.tolist(),
+            "seen": None if known is None else known.tolist(),
         }
 
     def restore(self, state: Mapping[str, Any], g: Tensor) -> None:
@@ -214,7 +214,7 @@ class Pairs:
         self.grams = Grams.of(np.array(state["grams"], dtype=float).reshape(4, k, k))
         self._used.copy_(state["rows"])
         if state["seen"] is not None:
-            self._seen = [Seen(g, np.array(state["seen"], dtype=float))]
+            self._gradients = [Gradient(g, np.array(state["seen"], dtype=float))]
 
 
 @lru_cache

@@ -22,7 +22,7 @@ def load(optimizer: Any, folder: str | os.PathLike, key: str = "optimizer") -> N
 
     reader = FileSystemReader(folder)
     metadata = reader.read_metadata()
-    flat: Flat = optimizer.flat()
+    flat: Flat = optimizer._parameters()
     paths = _paths(metadata, key)
     if not paths:
         raise KeyError(f"there is no {key!r} in the checkpoint {os.fspath(folder)!r}")

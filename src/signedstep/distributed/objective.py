@@ -82,10 +82,10 @@ class ParallelObjective(ClosureObjective):
 
     def leave_at(self, at: Point) -> None:
         """Leave parameters and gradients at a point; after an evaluation the gradients are still those of one rank."""
-        if self.newest is not at.g:
+        if self.carried is not at.g:
             self.flat.write(at.x)
         self.flat.write_grads(at.g if self.sign > 0 else -at.g)
-        self.newest = at.g
+        self.carried = at.g
 
     def release(self) -> None:
         super().release()

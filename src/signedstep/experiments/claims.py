@@ -11,8 +11,7 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from itertools import pairwise
 
-from signedstep.experiments.costs import Row as CostRow
-from signedstep.experiments.costs import damping_costs
+from signedstep.experiments.damping import DampingCost, damping_costs
 from signedstep.experiments.duels import ENOUGH_PAIRS, Duels, duels, paired
 from signedstep.experiments.exports import duration
 from signedstep.experiments.panels import ADAM_BEST, ADAM_DEFAULT, MEASURES, Measure, Panel, label
@@ -212,11 +211,11 @@ def _runs(everything: Sequence[Panel], *solvers: str) -> list[Outcome]:
     return [outcome for panel in everything for solver in solvers for outcome in panel.runs.get(solver, ())]
 
 
-def _cost_line(row: CostRow) -> list[str]:
+def _cost_line(row: DampingCost) -> list[str]:
     return [row.data, str(row.unknowns), duration(row.signed), duration(row.cheap), _dense_time(row)]
 
 
-def _dense_time(row: CostRow) -> str:
+def _dense_time(row: DampingCost) -> str:
     if row.dense is None:
         return "not run"
     return f"at least {duration(row.dense)}" if row.bound else duration(row.dense)

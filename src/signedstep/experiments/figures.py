@@ -10,8 +10,8 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
 
 from signedstep.experiments import profiles
-from signedstep.experiments.costs import damping_costs
 from signedstep.experiments.curves import Axis, curve
+from signedstep.experiments.damping import damping_costs
 from signedstep.experiments.panels import Panel, label, shared_columns
 from signedstep.experiments.style import Theme, stroke
 from signedstep.experiments.words import counted

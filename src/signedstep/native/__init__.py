@@ -59,9 +59,9 @@ def gather(v: Tensor, parts: Sequence[Tensor]) -> bool | None:
     return _native and _native.gather(torch.get_num_threads(), v, parts)
 
 
-def scatter(v: Tensor, addresses: Sequence[int], sizes: Sequence[int]) -> bool | None:
-    """Write a vector into plain memory of the same precision: so many numbers from each address on."""
-    return _native and _native.scatter(torch.get_num_threads(), v, addresses, sizes)
+def scatter(v: Tensor, parts: Sequence[Tensor]) -> bool | None:
+    """Write a vector into tensors, one after the other; autograd is not told."""
+    return _native and _native.scatter(torch.get_num_threads(), v, parts)
 
 
 def prefer_large_pages(new: Tensor) -> Tensor:

@@ -278,32 +278,31 @@ static PyObject *differences(PyObject *self, PyObject *const *args, Py_ssize_t g
     Py_RETURN_TRUE;
 }
 
-/* Where parts are, from their tensors or from addresses and sizes. -> whether they are those of v */
-static int find_parts(struct copies *task, PyObject *parts, PyObject *sizes, const struct kind *kind) {
+/* Where the parts are. -> whether they are those of v */
+static int find_parts(struct copies *task, PyObject *parts, const struct kind *kind) {
     size_t end = 0;
     for (size_t i = 0; i < task->count; i++) {
-        PyObject *part = item(parts, i), *size = sizes == NULL ? NULL : item(sizes, i);
-        size_t count = part == NULL || PyErr_Occurred() ? 0 : size == NULL ? asked(part, numel_name) : PyLong_AsSize_t(size);
+        PyObject *part = item(parts, i);
+        size_t count = part == NULL ? 0 : asked(part, numel_name);
         if (part == NULL || PyErr_Occurred()) return 0;
-        task->parts[i] = size == NULL ? address(part, kind) : PyLong_AsVoidPtr(part);
-        if (task->parts[i] == NULL && count > 0) return 0;
+        if ((task->parts[i] = address(part, kind)) == NULL && (count > 0 || PyErr_Occurred())) return 0;
         task->ends[i] = end += count;
     }
-    return end == kind->n && !PyErr_Occurred();
+    return end == kind->n;
 }
 
-static PyObject *copied(long threads, PyObject *v, PyObject *parts, PyObject *sizes) {
-    Py_ssize_t count = PySequence_Size(parts);
+static PyObject *copied(PyObject *const *args, Py_ssize_t given, int gather) {
+    Py_ssize_t count = given == 3 ? PySequence_Size(args[2]) : 0;
     struct kind kind;
-    if (count < 1 || !kind_of(v, &kind) || (sizes != NULL && PySequence_Size(sizes) != count)) return refused();
-    struct copies task = {.count = (size_t)count, .itemsize = kind.is_float ? 4 : 8, .gather = sizes == NULL};
-    task.v = numbers(v, &kind, kind.n);
+    if (count < 1 || !kind_of(args[1], &kind)) return refused();
+    struct copies task = {.count = (size_t)count, .itemsize = kind.is_float ? 4 : 8, .gather = gather};
+    task.v = numbers(args[1], &kind, kind.n);
     task.parts = malloc(task.count * (sizeof *task.parts + sizeof *task.ends));
     if (task.parts == NULL) return PyErr_NoMemory();
     task.ends = (size_t *)(task.parts + task.count);
-    int found = task.v != NULL && find_parts(&task, parts, sizes, &kind);
+    int found = task.v != NULL && find_parts(&task, args[2], &kind);
     struct pass pass = {run_copies, &task, NULL, 0, segments(kind.n), kind};
-    if (found) run(&pass, 2, threads);
+    if (found) run(&pass, 2, PyLong_AsLong(args[0]));
     free(task.parts);
     if (found) Py_RETURN_TRUE;
     return refused();
@@ -311,12 +310,12 @@ static PyObject *copied(long threads, PyObject *v, PyObject *parts, PyObject *si
 
 /* gather(threads, v, parts): v from tensors, one after the other -> whether it was done */
 static PyObject *gather(PyObject *self, PyObject *const *args, Py_ssize_t given) {
-    return given == 3 ? copied(PyLong_AsLong(args[0]), args[1], args[2], NULL) : refused();
+    return copied(args, given, 1);
 }
 
-/* scatter(threads, v, addresses, sizes): v into memory of its own kind -> whether it was done */
+/* scatter(threads, v, parts): v into tensors, one after the other -> whether it was done */
 static PyObject *scatter(PyObject *self, PyObject *const *args, Py_ssize_t given) {
-    return given == 4 ? copied(PyLong_AsLong(args[0]), args[1], args[2], args[3]) : refused();
+    return copied(args, given, 0);
 }
 
 /* prefer_large_pages(address, bytes), before memory is first written: the system then clears it by megabytes, not by 4 KiB. */

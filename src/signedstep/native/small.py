@@ -2,7 +2,7 @@
 
 The BLAS of NumPy and SciPy has threads of its own, which wait for the cores that torch's are spinning on, and LAPACK is
 made for larger matrices. It is built as the passes are. Where None comes back, because nothing was built, a matrix is
-large or something is not finite, `curvature.symmetric` and `curvature.compact` do the same with LAPACK.
+large or something is not finite, `curvature.symmetric` and `curvature.lowrank` do the same with LAPACK.
 """
 
 import numpy as np

@@ -11,7 +11,7 @@ import torch
 
 from signedstep.catalogue import Settings
 from signedstep.checks import check_at_least_zero, check_choice, check_count, check_flag, check_number
-from signedstep.methods import build, full_name, needs_hessian, needs_parts, needs_products
+from signedstep.methods import build, full_name, model_of
 from signedstep.space import Space
 
 LINE_SEARCH_FN = {
@@ -43,12 +43,12 @@ def check(options: Mapping[str, Any], space: Space | None = None) -> None:
     check_at_least_zero("tolerance_change", options["tolerance_change"])
     check_choice("line_search_fn", options["line_search_fn"], LINE_SEARCH_FN)  # type: ignore[arg-type]
     parts = build(options["method"], torch.zeros(0, device="cpu"), space or Space(), settings(options))
-    if needs_hessian(parts.name):
+    if model_of(parts.name).needs_hessian:
         raise ValueError(
             f"the method {parts.name!r} needs Hessians, which a closure that calls backward() cannot give; "
             "use signedstep.minimize, or a quasi-Newton model such as 'lsr1'"
         )
-    if space is not None and (needs_products(parts.name) or needs_parts(parts.name)):
+    if space is not None and (model_of(parts.name).needs_products or model_of(parts.name).needs_parts):
         raise ValueError(
             f"the method {parts.name!r} multiplies with a matrix of which each rank would only see its own samples; "
             "on several ranks use a quasi-Newton model such as 'lsr1'"

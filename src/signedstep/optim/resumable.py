@@ -42,7 +42,7 @@ class Resumable(Optimizer):
         final: dict[str, Any] = {}
 
         def check(_: Any, given: dict[str, Any]) -> None:
-            check_loadable(given, self.flat(), self._options["method"], type(self).__name__)
+            check_loadable(given, self._parameters(), self._options["method"], type(self).__name__)
             final.update(given)
 
         handle = self.register_load_state_dict_pre_hook(check)  # the last one: it sees what the others made of it
@@ -67,7 +67,7 @@ class Resumable(Optimizer):
         self.defaults.pop("differentiable", None)  # torch adds it to optimizers that have loaded something
         self._forget()
 
-    def flat(self) -> Flat:
+    def _parameters(self) -> Flat:
         """The parameters as they are now, as one flat vector."""
         params = (p for group in self.param_groups for p in group["params"])
         return self._parallel.flat(params) if self._parallel else Flat(params)
@@ -139,7 +139,7 @@ class Resumable(Optimizer):
             self._keep({"n_iter": self._engine.k, "func_evals": self._n_evals})
 
     def _save(self) -> None:
-        if self._outdated(self.flat()):
+        if self._outdated(self._parameters()):
             self._drop()
         if self._saved:
             self._keep(self._saved)

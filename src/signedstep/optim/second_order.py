@@ -19,7 +19,7 @@ from signedstep.engine import Engine, Tolerances
 from signedstep.failures import told
 from signedstep.flat import Flat, is_sharded
 from signedstep.history import History
-from signedstep.methods import build, full_name, needs_products
+from signedstep.methods import build, full_name, model_of
 from signedstep.objective import Point
 from signedstep.optim import options as group_options
 from signedstep.optim.resumable import Resumable
@@ -104,7 +104,7 @@ class SecondOrder(Resumable):
             raise TypeError(f"parallel must be a signedstep.distributed.Parallel, got {parallel!r}")
         check_count("max_iter", max_iter, least=1)
         method = method if globalization is None else f"{method}/{globalization}"
-        calls = max(max_iter * 5 // 4, max_iter + 1) * (2 if needs_products(full_name(method)) else 1)
+        calls = max(max_iter * 5 // 4, max_iter + 1) * (2 if model_of(full_name(method)).needs_products else 1)
         defaults = {
             "lr": lr,
             "method": method,
@@ -127,7 +127,7 @@ class SecondOrder(Resumable):
             parallel = Parallel()
         self._parallel = parallel
         if parallel:
-            group_options.check(defaults, self.flat().space())
+            group_options.check(defaults, self._parameters().space())
         self._forget()
 
     @torch._disable_dynamo  # pyright: ignore[reportPrivateImportUsage] # compilers cannot trace it, nor torch's LBFGS
@@ -142,7 +142,7 @@ class SecondOrder(Resumable):
             return self._step(closure)
 
     def _step(self, closure: Any) -> Any:
-        flat = self.flat()
+        flat = self._parameters()
         rate = self._checked(flat, closure)
         self._adopt(flat)
         start = flat.read()

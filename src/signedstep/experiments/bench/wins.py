@@ -23,9 +23,6 @@ _FAR = math.exp(3)
 class Duel:
     """Two solvers after so many evaluations, over the problems that both of them tried."""
 
-    first: str
-    second: str
-    evals: int
     medians: dict[str, float]
     """By problem: 1 where the median over the seeds is lower, 0 where it is higher, 1/2 for a tie."""
     runs: dict[str, list[float]]
@@ -90,7 +87,7 @@ def duel(found: Results, first: str, second: str, evals: int) -> Duel:
         runs[problem] = [result(a[seed], b[seed], nothing) for seed in seeds]
         ratios[problem] = _ratio(*middle, nothing)
         below += middle[0] < middle[1]
-    return Duel(first, second, evals, medians, runs, ratios, below)
+    return Duel(medians, runs, ratios, below)
 
 
 def result(a: float, b: float, nothing: float) -> float:

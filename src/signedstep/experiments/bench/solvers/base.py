@@ -30,8 +30,6 @@ class BenchSolver:
     dense: bool = False
     """Whether it keeps n x n matrices."""
     ours: bool = False
-    second: bool = False
-    """Whether it needs products with the Hessian."""
 
 
 class _Value(torch.autograd.Function):

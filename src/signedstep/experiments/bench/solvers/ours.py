@@ -20,7 +20,7 @@ from signedstep.effects import shaping
 from signedstep.engine import Tolerances
 from signedstep.experiments.bench.meter import BudgetSpent, Meter, Objective
 from signedstep.experiments.bench.solvers.base import BenchSolver, Ended
-from signedstep.methods import build, full_name, needs_hessian, needs_products, parts_in_words
+from signedstep.methods import build, full_name, model_of, parts_in_words
 from signedstep.space import Space
 
 _MIXING = tuple(f.name for f in fields(Mixing))
@@ -57,8 +57,8 @@ def _lacking(full: str) -> str:
     """What a method needs beside values and gradients."""
     return (
         parts_in_words(full)
-        or ("the exact Hessian" if needs_hessian(full) else "")
-        or ("products with the Hessian" if needs_products(full) else "")
+        or ("the exact Hessian" if model_of(full).needs_hessian else "")
+        or ("products with the Hessian" if model_of(full).needs_products else "")
     )
 
 

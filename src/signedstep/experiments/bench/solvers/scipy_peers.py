@@ -40,14 +40,12 @@ SOLVERS = (
         "SciPy trust-ncg",
         "scipy.optimize, trust-ncg with exact Hessian products, each counted as an evaluation",
         partial(_hessian, "trust-ncg"),
-        second=True,
     ),
     BenchSolver(
         "scipy-trust-krylov",
         "SciPy trust-krylov",
         "scipy.optimize, trust-krylov with exact Hessian products, each counted as an evaluation",
         partial(_hessian, "trust-krylov"),
-        second=True,
     ),
     BenchSolver(
         "scipy-trust-sr1", "SciPy trust-ncg SR1", "scipy.optimize, trust-ncg on SciPy's dense SR1", _learned, dense=True

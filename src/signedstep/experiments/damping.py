@@ -12,7 +12,7 @@ CLOCK = 1e-9
 
 
 @dataclass(frozen=True)
-class Row:
+class DampingCost:
     """Median seconds per iteration on one data set."""
 
     data: str
@@ -34,7 +34,7 @@ class Row:
         return self.unfinished or (self.dense or 0) >= 5 * self.signed
 
 
-def damping_costs(chosen: Sequence[Panel]) -> tuple[list[Row], float | None]:
+def damping_costs(chosen: Sequence[Panel]) -> tuple[list[DampingCost], float | None]:
     """A row per data set, by rising n, and the exponent a in dense ~ n^a."""
     rows = [row for row in map(_row, chosen) if row is not None]
     rows.sort(key=lambda row: row.unknowns)
@@ -61,12 +61,12 @@ def _cut_off(outcome: Outcome) -> float:
     return spent(outcome) - outcome.trace.seconds[-1] if timed_out(outcome) else 0.0
 
 
-def _row(panel: Panel) -> Row | None:
+def _row(panel: Panel) -> DampingCost | None:
     if not {"lsr1-wolfe+-", "lsr1-damp"} <= panel.runs.keys():
         return None
     dense = panel.runs.get("lsr1-damp-dense", ())
     tried = [outcome for outcome in dense if reached(outcome, "iterations") > 0 or timed_out(outcome)]
-    return Row(
+    return DampingCost(
         panel.data,
         panel.unknowns,
         median([per_iteration(outcome) for outcome in panel.runs["lsr1-wolfe+-"]]),
