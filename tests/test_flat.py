@@ -62,12 +62,15 @@ def test_gradients_go_in_and_come_out(params, data):
         p.grad = data.draw(st.sampled_from([None, torch.ones_like(p), 2 * torch.ones_like(p).to_sparse()]))
     dense = [torch.zeros_like(p) if p.grad is None else p.grad.to_dense() for p in free]
     assert flat.has_grads() == any(p.grad is not None for p in free)
+    given = [p.grad is not None for p in free]
     g = flat.read_grads()
     assert torch.equal(g, numbers(dense, flat.dtype))
     wanted = torch.arange(flat.n, dtype=flat.dtype)
     flat.write_grads(wanted)
     assert torch.equal(flat.read_grads(), wanted)
-    assert all(p.grad.dtype == p.dtype and p.grad.shape == p.shape for p in free)
+    for p, had in zip(free, given, strict=True):
+        assert (p.grad is not None) == (had or bool(p.grad is not None and p.grad.any()))
+        assert p.grad is None or (p.grad.dtype == p.dtype and p.grad.shape == p.shape)
     assert all(p.grad is None for p in params if not p.requires_grad)
     flat.clear_grads()
     assert not flat.has_grads()

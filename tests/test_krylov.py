@@ -238,7 +238,7 @@ def test_products_and_gradients_are_counted():
     calls = []
     counted = lambda x, p: calls.append(0) or rosenbrock_hessian(x) @ p  # noqa: E731
     result = signedstep.minimize(rosenbrock_2, START, method="newton-cg", jac=rosenbrock_gradient, hessp=counted)
-    assert result.nhev == len(calls) <= 2 * result.nit
+    assert result.nhev == len(calls) <= 2 * result.nit + 1, "the plane, and once a second start"
     assert result.njev == result.nfev
     by_differences = signedstep.minimize(rosenbrock_2, START, method="newton-cg", jac=rosenbrock_gradient)
     assert by_differences.njev == by_differences.nfev + by_differences.nhev

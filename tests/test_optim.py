@@ -182,10 +182,10 @@ def test_a_closure_that_returns_no_number_is_an_error(returned, error):
         ({"lr": math.inf}, ValueError, "lr must be"),
         ({"lr": "fast"}, TypeError, "lr must be"),
         ({"lr": torch.tensor([0.1, 0.2])}, ValueError, "Tensor lr must be 1-element"),
-        ({"max_iter": 0}, ValueError, "max_iter must be"),
+        ({"max_iter": -1}, ValueError, "max_iter must be"),
         ({"max_iter": 1.5}, TypeError, "max_iter must be"),
         ({"max_eval": 0}, ValueError, "max_eval must be"),
-        ({"tolerance_grad": -1}, ValueError, "tolerance_grad must be"),
+        ({"tolerance_grad": math.nan}, TypeError, "tolerance_grad must be"),
         ({"tolerance_change": "x"}, TypeError, "tolerance_change must be"),
         ({"history_size": 0}, ValueError, "history_size must be"),
         ({"line_search_fn": "wolfe"}, ValueError, "line_search_fn must be one of None, 'strong_wolfe'"),
@@ -323,3 +323,47 @@ def test_a_loss_of_whole_numbers_is_returned_in_full():
     optimizer = signedstep.LBFGS([p], max_iter=1)
     assert optimizer.step(closure) == optimizer.history.f[-1]
     assert isinstance(optimizer.history.f[-1], float)
+
+
+@every_class
+def test_tolerances_below_zero_switch_the_tests_off_as_in_torch(make):
+    p = leaf(3.0, -4.0)
+    optimizer = make([p], tolerance_grad=-1, tolerance_change=-1, max_iter=5)
+    for _ in range(20):
+        loss = optimizer.step(lambda: bowl(p))
+    assert loss < 1e-12
+    assert not optimizer.status.converged or p.grad.abs().max() == 0
+
+
+@every_class
+def test_no_iterations_are_one_evaluation(make):
+    p = leaf(3.0, -4.0)
+    closure = Counted(lambda: bowl(p))
+    assert make([p], max_iter=0).step(closure) == bowl(p)
+    assert closure.calls == 1
+    assert p.tolist() == [3.0, -4.0]
+
+
+def test_counters_are_there_within_the_first_step():
+    """Programs for PINNs print them from the closure."""
+    p, printed = leaf(3.0, 4.0), []
+    optimizer = signedstep.LBFGS([p], max_iter=6)
+
+    def closure():
+        assert optimizer.state_dict()["state"][0]["func_evals"] == optimizer.state[p]["func_evals"] == len(printed) + 1
+        printed.append(optimizer.state[p]["n_iter"])
+        return ((p - 1) ** 4).sum()
+
+    optimizer.step(closure)
+    assert printed[0] == 0
+    assert printed == sorted(printed)
+    assert printed[-1] >= 3
+    assert optimizer.state[p] == {"n_iter": len(optimizer.history), "func_evals": len(printed)}
+
+
+def test_a_loss_that_was_differentiated_before_is_named():
+    p = leaf(3.0, 4.0)
+    loss = bowl(p)
+    loss.backward()
+    with pytest.raises(RuntimeError, match=r"has been called on it before: the closure must compute it anew"):
+        signedstep.LSR1([p]).step(lambda: loss)

@@ -453,3 +453,51 @@ def test_a_parameter_that_changes_its_size_within_a_step_is_a_failed_trial():
 
     with pytest.raises(RuntimeError, match="a parameter has changed its size within a step"):
         signedstep.LBFGS([p]).step(closure)
+
+
+@pytest.mark.parametrize("method", ["newton-cg", "newton-cg/flip", "newton-cg/clip", "newton-cg/cubic"])
+def test_parameters_that_the_loss_does_not_depend_on_stay_where_negative_curvature_is_looked_for(method):
+    """A random vector was part of what was found, and so of the step."""
+    looked = 0
+    for seed in range(12):
+        generator = torch.Generator().manual_seed(seed)
+        w = nn.Parameter(2 * torch.randn(4, generator=generator, dtype=torch.float64))
+        idle = leaf(1.0, 2.0, 3.0)
+        optimizer = signedstep.SecondOrder([w, idle], method, max_iter=5, max_eval=1000)
+        for _ in range(6):
+            optimizer.step(lambda w=w: 0.1 * (w**4).sum() - w.prod() + torch.cos(3 * w).sum())
+        looked += optimizer._engine.curvature._probe is not None
+        assert idle.tolist() == pytest.approx([1.0, 2.0, 3.0], abs=1e-9)
+    assert looked
+
+
+def test_a_parameter_without_a_gradient_has_none_afterwards():
+    """Zeros in its place let another optimizer decay it now and then."""
+    p, idle = leaf(3.0, 4.0), leaf(1.0, 1.0)
+    optimizer = signedstep.LBFGS([p, idle], line_search_fn="strong_wolfe", max_iter=1, max_linesearch=2, c2=1e-3)
+    for _ in range(8):
+        optimizer.step(lambda: ((p - 1) ** 4).sum() + p.prod() + 5 * torch.sin(20 * p).sum())
+        assert idle.grad is None
+
+
+@pytest.mark.parametrize("make", CLASSES)
+def test_lazy_modules_get_their_shapes_from_the_first_call(make):
+    x = torch.randn(20, 3, generator=torch.Generator().manual_seed(0))
+    torch.manual_seed(0)
+    net = nn.Sequential(nn.LazyLinear(5), nn.Tanh(), nn.LazyLinear(1))
+    optimizer = make(net.parameters())
+    loss = lambda: (net(x) - x.sum(1, keepdim=True)).square().mean()  # noqa: E731
+    first = optimizer.step(loss).item()
+    assert optimizer.step(loss).item() <= first < 1
+    assert optimizer.state_dict()["state"][0]["func_evals"] == optimizer.n_evals
+
+
+def test_the_dict_of_a_group_stays_the_users():
+    p, q = leaf(3.0), leaf(4.0)
+    first, second = {"params": [p], "lr": 1.0}, {"params": [q]}
+    optimizer = signedstep.LBFGS([first])
+    optimizer.add_param_group(second)
+    assert optimizer.param_groups[0] is first
+    assert optimizer.param_groups[1] is second
+    first["lr"] = second["lr"] = 0.1
+    assert [group["lr"] for group in optimizer.param_groups] == [0.1, 0.1]

@@ -427,3 +427,35 @@ def test_numbers_of_numpy_can_be_saved_and_read_safely():
     group = on_disk(optimizer.state_dict())["param_groups"][0]
     assert {name: group[name] for name in options} == options
     assert group["max_iter"] == 3
+
+
+def test_what_others_keep_beside_the_state_stays_and_is_saved():
+    """As programs do that average weights around an optimizer."""
+    p, q = leaf(3.0, 3.0), leaf(3.0)
+
+    def averaged(optimizer, params, steps):
+        for _ in range(steps):
+            optimizer.step(lambda: ((params[0] - 2) ** 4).sum() + ((params[1] - 2) ** 4).sum())
+            for each in params:
+                slow = optimizer.state[each].setdefault("slow", each.detach().clone())
+                slow += 0.5 * (each.detach() - slow)
+                each.data.copy_(slow)
+
+    optimizer = signedstep.LBFGS([p, q], max_iter=1)
+    averaged(optimizer, [p, q], 6)
+    assert p[0] == q[0]
+    saved, others = on_disk(optimizer.state_dict()), [leaf(*p.tolist()), leaf(*q.tolist())]
+    resumed = signedstep.LBFGS(others, max_iter=1)
+    resumed.load_state_dict(saved)
+    assert resumed.state[others[1]]["slow"] == optimizer.state[q]["slow"]
+    averaged(optimizer, [p, q], 3)
+    averaged(resumed, others, 3)
+    assert_same([p, q], others)
+
+
+def test_a_snapshot_keeps_its_learning_rate():
+    net = model()
+    optimizer = signedstep.LSR1(net.parameters(), lr=torch.tensor(0.5))
+    snapshot = optimizer.state_dict()
+    optimizer.param_groups[0]["lr"].fill_(0.1)
+    assert snapshot["param_groups"][0]["lr"] == 0.5

@@ -187,8 +187,9 @@ class ClosureObjective:
             try:
                 loss.backward()
             except RuntimeError as error:
-                if "second time" in str(error):  # it has been, for other parameters
-                    raise RuntimeError(unrelated) from error
+                if "second time" in str(error):
+                    spent = "or backward() has been called on it before: the closure must compute it anew"
+                    raise RuntimeError(f"{unrelated}, {spent}") from error
                 raise
             if self.flat.params and math.isfinite(f) and not self.flat.has_grads():
                 raise RuntimeError(unrelated)

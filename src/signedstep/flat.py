@@ -36,6 +36,7 @@ class Flat:
         self.n = sum(p.numel() * (2 if p.is_complex() else 1) for p in self.params)
         """How many numbers there are, on all ranks together."""
         self._sharded = any(is_sharded(p) for p in self.params)
+        self._missing = [False] * len(self.params)
         self._plain = not (self._sharded or any(p.is_complex() for p in self.params))
         self._look(reals)
 
@@ -105,15 +106,21 @@ class Flat:
     def grads(self) -> list[Tensor]:
         """The gradients as they are read: real numbers, dense, zero where missing; perhaps of another precision."""
         grads = [p.grad for p in self.params]
+        self._missing = [g is None for g in grads]
         if self._plain and all(g is not None and g.layout is torch.strided for g in grads):
             return grads  # type: ignore[return-value] # as nearly always, and many calls less
         pairs = zip(grads, self.params, strict=True)
         return [real(torch.zeros_like(p) if g is None else _dense(g)) for g, p in pairs]
 
     def write_grads(self, g: Tensor) -> None:
-        """Set the gradients to a flat vector, in new tensors: those of a closure may be of other use."""
+        """Set the gradients to a flat vector, in new tensors: those of a closure may be of other use.
+
+        A parameter that had none when they were last read has none then, either.
+        """
         self.clear_grads()
-        for p, grad in zip(self.params, self.shaped(g), strict=True):
+        for p, grad, missing in zip(self.params, self.shaped(g), self._missing, strict=True):
+            if missing and not grad.any():
+                continue
             p.grad = grad.to(getattr(p, "grad_dtype", None) or grad.dtype)  # torch lets it differ from the parameter's
 
     def shaped(self, v: Tensor) -> list[Tensor]:

@@ -30,10 +30,10 @@ class Krylov(Curvature):
 
     The gradient may be orthogonal to directions of negative curvature. A spectrum of a model that may be indefinite
     therefore looks further if it has seen no negative curvature: a second start, at the lowest eigenvector of the
-    last point (a random vector at first, and where the gradient sees that one), costs a quarter of the products again;
-    as many again (or 10) where the gradient falls fast, as it does next to saddles, or the first space is invariant, so
-    that the rest of B is unknown. `trust` and `cubic` step along what it finds, with a sign that is as arbitrary as the
-    random vector's.
+    last point (B times a random vector at first, and where the gradient sees that one), costs a quarter of the products
+    again; as many again (or 10) where the gradient falls fast, as it does next to saddles, or the first space is
+    invariant, so that the rest of B is unknown. `trust` and `cubic` step along what it finds, with a sign that is as
+    arbitrary as the random vector's.
     """
 
     def __init__(self, space: Space, size: int, tolerance: float | None):
@@ -131,8 +131,10 @@ class Krylov(Curvature):
         near = subspace.invariant or self._forcing < LOOSEST
         count = max(subspace.k, 10) if near else 1 + subspace.k // 4
         try:
-            if self._probe is None or not subspace.look(product, self._probe, count):
-                subspace.look(product, self._random(), count)
+            if self._probe is not None and subspace.look(product, self._probe, count):
+                return
+            if subspace.k < subspace.n:  # from within the range of B: what f does not depend on stays where it is
+                subspace.look(product, product(self._random()), count)
         except OVERFLOWS:
             subspace.broken = True
 

@@ -10,7 +10,7 @@ import numpy as np
 import torch
 
 from signedstep.catalogue import Settings
-from signedstep.checks import check_at_least_zero, check_choice, check_count, check_flag, check_number
+from signedstep.checks import check_choice, check_count, check_flag, check_number
 from signedstep.methods import build, full_name, model_of
 from signedstep.space import Space
 
@@ -35,12 +35,12 @@ _RATE = "a finite number that is not negative"
 def check(options: Mapping[str, Any], space: Space | None = None) -> None:
     """Complain about wrong options, and about methods that cannot be in this space."""
     rate(options)
-    check_count("max_iter", options["max_iter"], least=1)
+    check_count("max_iter", options["max_iter"], least=0)
     check_count("max_eval", options["max_eval"], least=1)
     check_flag("maximize", options["maximize"])
     check_flag("reuse", options["reuse"])
-    check_at_least_zero("tolerance_grad", options["tolerance_grad"])
-    check_at_least_zero("tolerance_change", options["tolerance_change"])
+    for name in ("tolerance_grad", "tolerance_change"):
+        check_number(name, options[name], "a number (zero or less switches the test off)")
     check_choice("line_search_fn", options["line_search_fn"], LINE_SEARCH_FN)  # type: ignore[arg-type]
     parts = build(options["method"], torch.zeros(0, device="cpu"), space or Space(), settings(options))
     if model_of(parts.name).needs_hessian:

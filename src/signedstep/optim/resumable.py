@@ -13,7 +13,7 @@ from signedstep.engine import Engine
 from signedstep.flat import Flat
 from signedstep.history import History
 from signedstep.optim import options as group_options
-from signedstep.optim.snapshots import COUNTERS, check_loadable, copied, mapped, shapes
+from signedstep.optim.snapshots import COUNTERS, check_loadable, copied, mapped, others, own, shapes
 from signedstep.status import Status
 
 
@@ -34,6 +34,8 @@ class Resumable(Optimizer):
         with lost_as_error():  # sums that were not needed before
             self._save()
         snapshot = super().state_dict()
+        for group in snapshot["param_groups"]:  # a learning rate may be a tensor
+            group.update({name: value.clone() for name, value in group.items() if isinstance(value, torch.Tensor)})
         self._note()  # the snapshot keeps what was saved to itself
         return snapshot
 
@@ -50,8 +52,9 @@ class Resumable(Optimizer):
             super().load_state_dict(dict(state_dict))
         finally:
             handle.remove()
-        for saved in final["state"].values():  # not as torch has cast it: Gram matrices stay in double precision
-            self.state[self._first] = copied(saved)
+        for saved in final["state"].values():
+            if "n_iter" in saved:  # not as torch has cast it: Gram matrices stay in double precision
+                self._keep(copied(own(saved)))
         self._forget()
 
     def __getstate__(self) -> dict[str, Any]:
@@ -92,13 +95,15 @@ class Resumable(Optimizer):
 
     @property
     def _saved(self) -> dict[str, Any]:
-        return next((kept for kept in self.state.values() if "n_iter" in kept), {})
+        return next((own(kept) for kept in self.state.values() if "n_iter" in kept), {})
 
     def _keep(self, state: dict[str, Any]) -> None:
         """Keep a state under the first parameter, and under no other that was the first before: it may be gone."""
-        for p in [p for p, kept in self.state.items() if "n_iter" in kept]:
-            del self.state[p]
-        self.state[self._first] = state
+        for p, kept in [(p, kept) for p, kept in self.state.items() if "n_iter" in kept]:
+            self.state[p] = others(kept)  # a new dict: snapshots have the old one
+            if not self.state[p]:
+                del self.state[p]
+        self.state[self._first] = {**self.state[self._first], **state}
 
     def _forget(self) -> None:
         """Drop the engine; the next step makes one, from the saved state if there is one."""
@@ -137,6 +142,8 @@ class Resumable(Optimizer):
         """Keep the counters that users of `torch.optim.LBFGS` read from its state; the engine has all the rest."""
         if self._engine:
             self._keep({"n_iter": self._engine.k, "func_evals": self._n_evals})
+        elif self._saved:
+            self._keep({**self._saved, "func_evals": self._n_evals})
 
     def _save(self) -> None:
         if self._outdated(self._parameters()):

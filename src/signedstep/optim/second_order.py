@@ -7,6 +7,7 @@ from contextlib import suppress
 from typing import Any
 
 import torch
+from torch.nn.parameter import is_lazy
 from torch.optim.optimizer import ParamsT
 
 from signedstep.checks import check_count
@@ -102,7 +103,7 @@ class SecondOrder(Resumable):
     ):
         if not isinstance(parallel, Parallel | None):
             raise TypeError(f"parallel must be a signedstep.distributed.Parallel, got {parallel!r}")
-        check_count("max_iter", max_iter, least=1)
+        check_count("max_iter", max_iter, least=0)
         method = method if globalization is None else f"{method}/{globalization}"
         calls = max(max_iter * 5 // 4, max_iter + 1) * (2 if model_of(full_name(method)).needs_products else 1)
         defaults = {
@@ -142,6 +143,7 @@ class SecondOrder(Resumable):
             return self._step(closure)
 
     def _step(self, closure: Any) -> Any:
+        self._materialise(closure)
         flat = self._parameters()
         rate = self._checked(flat, closure)
         self._adopt(flat)
@@ -172,6 +174,13 @@ class SecondOrder(Resumable):
             objective.release()
         return objective.loss(engine.at)
 
+    def _materialise(self, closure: Any) -> None:
+        """Parameters of lazy modules get their shapes when the model is first used."""
+        if any(is_lazy(p) for group in self.param_groups for p in group["params"]) and callable(closure):
+            self._n_evals += 1
+            with torch.enable_grad():
+                closure()
+
     @property
     def history(self) -> History:
         return self._history
@@ -194,12 +203,13 @@ class SecondOrder(Resumable):
 
     def add_param_group(self, param_group: dict[str, Any]) -> None:
         """Train more parameters from now on; the curvature model starts again, since its vectors get longer."""
-        if isinstance(param_group, dict):  # torch complains of others
-            param_group = group_options.plain(param_group)
+        if not isinstance(param_group, dict):
+            raise TypeError(f"a parameter group must be a dict, got {type(param_group).__name__}")
+        param_group.update(group_options.plain(param_group))  # the user's own, as in torch
         if self.param_groups:
             shared = {name: value for name, value in self._options.items() if name in self._known}
             group_options.check_shared([shared, param_group], shared)
-            param_group = {**shared, **param_group}
+            param_group.update({**shared, **param_group})
         group_options.check_group(param_group, {*self._known, "params", "param_names", *_SCHEDULED})
         group_options.check({**self.defaults, **param_group})
         super().add_param_group(param_group)
@@ -211,6 +221,7 @@ class SecondOrder(Resumable):
             optimizer = this()
             if optimizer is not None:
                 optimizer._n_evals += 1
+                optimizer._note()
 
         if self._parallel and isinstance(flat, Shared):
             return self._parallel.objective(flat, closure, maximize, count)
@@ -241,6 +252,8 @@ class SecondOrder(Resumable):
         """Take the parameters as they are now; others, or another method, make the curvature model start again."""
         if self._outdated(flat):
             self._drop()
+        if not self._saved:
+            self._keep({"n_iter": 0, "func_evals": self._n_evals})
         self._flat = flat
 
     def _begin(self, objective: ClosureObjective, start: torch.Tensor, rate: float) -> tuple[Engine, bool]:
@@ -279,6 +292,7 @@ class SecondOrder(Resumable):
             if engine.k > first and self._n_evals - before >= options["max_eval"]:
                 return Status.MAXFUN
             record = engine.step()
+            self._note()
             self._history.append(record._replace(f=-record.f) if options["maximize"] else record)
             if reused and engine.status is not Status.RUNNING and not engine.status.converged:
                 engine.move(engine.objective(engine.at.x))  # the loss may have changed after all
@@ -299,5 +313,5 @@ class SecondOrder(Resumable):
 
     @property
     def _tolerances(self) -> Tolerances:
-        change = self._options["tolerance_change"]
-        return Tolerances(self._options["tolerance_grad"], change, change)
+        grad, change = (max(0.0, self._options[name]) for name in ("tolerance_grad", "tolerance_change"))
+        return Tolerances(grad, change, change)

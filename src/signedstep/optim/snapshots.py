@@ -11,13 +11,24 @@ from signedstep.methods import full_name
 
 COUNTERS = ("n_iter", "func_evals")
 """What a state keeps of an engine that no longer fits the parameters or options: how far it has come."""
+_ENGINE = ("method", "layout", "shape", "engine")
+
+
+def own(entry: Mapping[str, Any]) -> dict[str, Any]:
+    """What is ours in the state of a parameter."""
+    return {name: value for name, value in entry.items() if name in (*COUNTERS, *_ENGINE)}
+
+
+def others(entry: Mapping[str, Any]) -> dict[str, Any]:
+    """What is not: programs around an optimizer keep averages and the like there."""
+    return {name: value for name, value in entry.items() if name not in (*COUNTERS, *_ENGINE)}
 
 
 def check_loadable(state_dict: Mapping[str, Any], flat: Flat, method: str, owner: str) -> None:
     """Refuse a state dict that does not fit parameters `flat` under `method`; `owner` names the optimizer."""
     if not {"param_groups", "state"} <= set(state_dict):
         raise ValueError(f"this is no state dict of an optimizer: its keys are {sorted(state_dict)}")
-    kept = [saved for saved in state_dict["state"].values() if not set(saved) <= set(COUNTERS)]
+    kept = [saved for saved in state_dict["state"].values() if set(_ENGINE) & set(saved)]
     parts = (*state_dict["param_groups"], *kept)
     for part in parts:
         if "method" not in part:
