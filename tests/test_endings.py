@@ -553,3 +553,42 @@ def test_an_exception_that_cannot_be_shown_loses_no_result():
         return float((x[0] - 3) ** 2), 2 * (x - 3)
 
     assert "MuteError" in minimize(wall, [0.0], jac=True, method="lbfgs").message
+
+
+@pytest.mark.parametrize("change", [{"ftol": 1e-7}, {"xtol": 1e-7}], ids=["ftol", "xtol"])
+@pytest.mark.parametrize("method", ["gd", "cg", "bfgs", "lbfgs", "sr1", "lsr1", "lsr1/clip", "mix"])
+def test_steps_of_armijo_are_convergence_only_where_they_are_the_models(method, change):
+    """The first trial has an arbitrary length, and backtracking from a wall ends anywhere."""
+    options = {"gtol": 0, "condition": "armijo", "maxiter": 300, **change}
+    wide = lambda x: (((x / 1e8) ** 2).sum(), 2 * x / 1e16)  # noqa: E731
+    result = minimize(wide, np.array([3e8, -2e8]), jac=True, method=method, options=options)
+    assert not result.success or result.fun < 1e-3
+    wall = lambda x: (-x[0] if x[0] < 1 else np.nan, np.array([-1.0]))  # noqa: E731
+    assert not minimize(wall, np.array([-3.0]), jac=True, method=method, options=options).success
+    below = lambda x: (-(x @ x), -2 * x)  # noqa: E731
+    assert not minimize(below, np.array([1.0, 2.0]), jac=True, method=method, options=options).success
+
+
+@pytest.mark.parametrize("method", ["lbfgs/cubic", "bfgs/cubic", "sr1/trust"])
+@pytest.mark.parametrize("unit", [1e140, 1e-140])
+def test_extreme_units_raise_nothing(method, unit):
+    fun = lambda x: (((x / unit - 1) ** 2).sum(), 2 * (x / unit - 1) / unit)  # noqa: E731
+    result = minimize(fun, np.array([3 * unit, 2 * unit]), jac=True, method=method, options={"gtol": 0})
+    assert np.isfinite(result.fun)
+    assert result.fun <= 5
+
+
+def test_sr1_never_begins_with_a_scale_that_makes_it_singular():
+    """With gamma = s.y/s.s the rest of y is orthogonal to s: H lost a direction for good."""
+
+    def beale(x):
+        a, b = x
+        t = 1.5 - a + a * b, 2.25 - a + a * b * b, 2.625 - a + a * b**3
+        by_a = t[0] * (b - 1) + t[1] * (b * b - 1) + t[2] * (b**3 - 1)
+        by_b = t[0] * a + 2 * t[1] * a * b + 3 * t[2] * a * b * b
+        return sum(each * each for each in t), 2 * np.array([by_a, by_b])
+
+    for method in ("sr1/trust", "sr1/cubic", "sr1/flip"):
+        result = minimize(beale, [1.0, 1.0], jac=True, method=method, options={"gtol": 1e-6, "gamma": "sy/ss"})
+        assert result.success
+        assert result.nfev < 60

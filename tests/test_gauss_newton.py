@@ -524,3 +524,27 @@ def test_layers_that_write_statistics_or_have_no_factors_are_named(method):
             run(nn.BatchNorm1d(4, track_running_stats=False))
     else:
         assert run(nn.BatchNorm1d(4, track_running_stats=False)) < 0
+
+
+@pytest.mark.parametrize("method", ["gauss-newton/flip", "gauss-newton/wolfe", "natural/damp"])
+@pytest.mark.parametrize("given", [True, False])
+def test_a_jacobian_is_evaluated_once_a_point(method, given):
+    """Where a search ended at a trial before its last, residuals were evaluated again, beyond the budget."""
+    A = np.array([[-0.63533084, 1.57000018], [0.76173627, -1.37799988]])
+
+    def residuals(x):
+        if x[0] > 1.5:
+            raise ValueError("wall")
+        z = A @ x
+        return z + 0.3 * np.sin(2 * z) + np.array([0.37261245, -1.88778221])
+
+    jac = (lambda x: (1 + 0.6 * np.cos(2 * (A @ x)))[:, None] * A) if given else None
+    problem, x0 = signedstep.LeastSquares(residuals, jac), [0.00099816, 0.18209386]
+    for maxfun in range(60, 100, 3):
+        assert signedstep.minimize(problem, x0, method=method, options={"maxfun": maxfun}).nfev <= maxfun
+
+
+def test_a_jacobian_may_be_a_tensor_that_remembers_where_it_came_from():
+    A = torch.tensor([[2.0, 1.0], [1.0, 3.0]], dtype=torch.float64, requires_grad=True)
+    problem = signedstep.LeastSquares(lambda x: A.detach().numpy() @ x - 1, lambda x: A)
+    assert signedstep.minimize(problem, np.zeros(2), method="gauss-newton").success

@@ -694,6 +694,7 @@ def test_a_budget_is_kept_where_a_run_of_products_stalls(method, seed, maxfun):
         ({"maxiter": 10**400}, TypeError, "maxiter"),
         ({"gamma": 10**400}, ValueError, "gamma"),
         ({"history_size": 10**12}, MemoryError, "history_size"),
+        ({"history_size": 1e300}, MemoryError, "history_size"),
     ],
 )
 def test_numbers_that_are_too_large_are_named(options, error, name):
@@ -738,3 +739,37 @@ def test_an_operator_may_write_into_its_argument():
     ]
     assert runs[0].success
     assert (runs[0].nit, runs[0].fun) == (runs[1].nit, runs[1].fun)
+
+
+@pytest.mark.parametrize("tensors", [True, False])
+def test_gradients_that_raise_are_counted(tensors):
+    asked = []
+
+    def jac(x):
+        asked.append(1)
+        if x[0] > 2:
+            raise ValueError
+        return 2 * (x - 3)
+
+    x0 = torch.zeros(2, dtype=torch.float64) if tensors else np.zeros(2)
+    result = minimize(lambda x: ((x - 3) ** 2).sum(), x0, jac=jac, method="bfgs", options={"maxiter": 5})
+    assert result.njev == len(asked) > result.nit + 1
+
+
+def test_a_gradient_or_residuals_that_were_forgotten_are_named():
+    with pytest.raises(TypeError, match="the gradient must be an array or a tensor, got None"):
+        minimize(lambda x: (x[0] - 1) ** 2, [3.0], jac=lambda x: None)
+    with pytest.raises(TypeError, match="residuals must be an array or a tensor, got None"):
+        minimize(signedstep.LeastSquares(lambda x: None), [3.0])
+
+
+def test_starts_without_numbers_are_named():
+    for x0 in (torch.zeros(3, device="meta"), torch.nested.nested_tensor([torch.ones(2)], layout=torch.jagged)):
+        with pytest.raises(TypeError, match="x0 must be a"):
+            minimize(lambda x: x.sum(), x0)
+
+
+@pytest.mark.parametrize("method", ["bfgs", "sr1"])
+def test_dense_models_without_room_for_their_matrix_say_so(method):
+    with pytest.raises(MemoryError, match="3000000 x 3000000 numbers: use a limited-memory model"):
+        minimize(lambda x: (x * x).sum(), torch.ones(3_000_000), method=method)

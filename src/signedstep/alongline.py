@@ -19,6 +19,7 @@ from signedstep.line import Line
 from signedstep.objective import Objective, Point
 from signedstep.space import Space
 from signedstep.spectrum import Spectrum
+from signedstep.status import Status
 from signedstep.trials import Found, Search
 
 _CLIFF = 1e3
@@ -26,6 +27,10 @@ _CLIFF = 1e3
 BEYOND = 10.0
 """How many times as long as the last step it may be where a rule has replaced a negative eigenvalue: no curvature gives
 a length there."""
+
+
+_NO_LENGTH = (Status.ARMIJO, Status.APPROXIMATE_ARMIJO)
+"""Without a curvature condition a step is as long as its first trial, or as what backtracking has left of it."""
 
 
 class First(Enum):
@@ -74,7 +79,12 @@ class AlongLine(Globalization):
             status=found.status,
             scale=self._next_scale(way, found, scale) if taken else scale,
             error=found.error,
+            bounded=found.status in _NO_LENGTH and not self._is_models(way, found.t),
         )
+
+    def _is_models(self, way: Direction, t: float) -> bool:
+        """Whether a step is as long as the model's own."""
+        return way.first is First.MODEL and abs(t) >= min(1.0, self.rate)
 
     def _first_trial(self, way: Direction, scale: Scale, g: Tensor, size: float) -> float:
         """How far to go first; before there is a last step, what `_as_last` says."""

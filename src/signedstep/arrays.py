@@ -47,6 +47,7 @@ class NumpyObjective:
         if self.jac is True:
             value, g = pair(self._value(array))
             f = scalar(value)
+            self.gradients += 1
         else:
             exact = array if callable(self.jac) else array.astype(np.float64)  # differences need all the digits
             value = self._value(exact)
@@ -54,8 +55,8 @@ class NumpyObjective:
             if not math.isfinite(f):  # nobody asks for the gradient there
                 return Point(x, f, torch.full_like(x, math.nan))
             given = callable(self.jac)
+            self.gradients += 1
             g = self.jac(self._shaped(array), *self.args) if given else self._differences(exact, f, precision(value))
-        self.gradients += 1
         check_real(g)
         g = _cast(g, array.dtype)
         check_shape(g.shape, self.shape)

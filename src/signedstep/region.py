@@ -10,6 +10,7 @@ limited-memory models list all but those of gamma, which is positive and so neve
 """
 
 import math
+import sys
 from abc import abstractmethod
 from collections.abc import Callable
 from typing import NamedTuple
@@ -130,10 +131,9 @@ class Region(Globalization):
         model, size = self._model(at.g, B), math.sqrt(self.space.square(at.g))
         # a unit in the last place of x: less may change x by rounding only
         visible = self.rounding / UNITS * math.sqrt(self.space.square(at.x))
-        bound, a = self._planned(model, size, scale, 100 * visible)
-        predicted, length = self.fall(model, bound, a), float(np.linalg.norm(a))
-        trial = Trial(length, float(model.c @ a), predicted, LONGEST * (scale.first if scale.first > 0 else length))
-        if not (predicted > 0 and 0 < length < math.inf):
+        bound, a, trial = self._planned(model, size, scale, 100 * visible)
+        length = trial.length
+        if not (trial.predicted > 0 and 0 < length < math.inf):
             return Step(None, 0.0, math.nan, 0, Status.STALLED, scale)
         p = model.lift(a)
         if length <= visible and self.space.agreed(torch.equal(self.space.moved(at.x, p, 1.0), at.x)):
@@ -151,11 +151,15 @@ class Region(Globalization):
         return tried._replace(refused=point if trial.teaches else None, retry=True)
 
     @np.errstate(all="ignore")  # eigenvalues of any size
-    def _planned(self, model: Spectrum, size: float, scale: Scale, shortest: float) -> tuple[float, np.ndarray]:
-        """The bound for this trial, and the trial's coordinates; the first of all is to be seen in the digits of x."""
+    def _planned(self, model: Spectrum, size: float, scale: Scale, shortest: float) -> tuple[float, np.ndarray, Trial]:
+        """The bound for this trial, its coordinates and what the model says of it; the first of all is to be seen in
+        the digits of x."""
         bound = scale.bound if scale.bound > 0 else self.first(max(_natural(model, size, scale), shortest), size)
         bound = self.tightened(model, bound, scale.length / self.share)
-        return bound, self.share * self.least(model, bound)
+        a = self.share * self.least(model, bound)
+        length, far = float(np.linalg.norm(a)), LONGEST * scale.first
+        far = far if scale.first > 0 else LONGEST * length
+        return bound, a, Trial(length, float(model.c @ a), self.fall(model, bound, a), far)
 
     def _model(self, g: Tensor, B: Curvature) -> Spectrum:
         """The model's spectrum; that of a plain slope where it knows nothing yet, or has overflowed."""
@@ -259,7 +263,7 @@ class Cubic(Region):
     """How many times as long as the last step a step may be."""
 
     def first(self, length: float, size: float) -> float:
-        return size / length / length
+        return max(size / length / length, sys.float_info.min)
 
     def tightened(self, model: Spectrum, bound: float, length: float) -> float:
         a, _ = secular.cubic(model.w, model.c, bound)
@@ -285,7 +289,7 @@ class Cubic(Region):
         if not trial.accepted:
             return min(max(shown, 2 * bound), 100 * bound) if math.isfinite(shown) else 10 * bound
         lower = self.binds(bound, trial) and trial.ratio >= _GOOD
-        return min(max(shown, 0.1 * bound), bound) if lower else bound
+        return max(min(max(shown, 0.1 * bound), bound), sys.float_info.min) if lower else bound
 
 
 def _natural(model: Spectrum, size: float, scale: Scale) -> float:

@@ -73,7 +73,7 @@ class TorchResiduals(TorchObjective):
 
 
 class NumpyResiduals(NumpyObjective):
-    """Residuals of arrays; the Jacobian of the newest point is kept."""
+    """Residuals of arrays; each point keeps its Jacobian."""
 
     def __init__(self, residuals: Callable, jacobian: Callable | None, args: tuple, shape: tuple[int, ...]):
         super().__init__(self._both, True, args, shape)
@@ -83,8 +83,11 @@ class NumpyResiduals(NumpyObjective):
     def cost(self) -> int:
         return 1 if self.jacobian else 1 + int(np.prod(self.shape))
 
+    def __call__(self, x: Tensor) -> Point:
+        return super().__call__(x)._replace(aux=self._newest)
+
     def gauss_newton(self, at: Point) -> Product:
-        J = self._jacobian_at(at.x.numpy())
+        J = at.aux
 
         def product(v: Tensor) -> Tensor:
             self.hessians += 1
@@ -101,18 +104,13 @@ class NumpyResiduals(NumpyObjective):
             x = x.astype(np.float64)  # differences of float32 numbers have hardly a digit
         r = _floats(self.residuals(self._shaped(x), *args))
         J = self._jacobian(x.reshape(-1), r)
-        self._newest = (x.reshape(-1).copy(), J)
+        self._newest = J
         return 0.5 * float(r @ r), np.asarray(J.T @ r).reshape(-1)
-
-    def _jacobian_at(self, x: np.ndarray) -> Any:
-        if not np.array_equal(self._newest[0], x):
-            self._value(x)
-        return self._newest[1]
 
     def _jacobian(self, x: np.ndarray, r: np.ndarray) -> Any:
         if self.jacobian is not None:
             J = self.jacobian(self._shaped(x), *self.args)
-            return self._checked(J if hasattr(J, "tocsr") or hasattr(J, "rmatvec") else np.asarray(J), len(r))
+            return self._checked(J if hasattr(J, "tocsr") or hasattr(J, "rmatvec") else array_of(J), len(r))
         if not np.isfinite(r).all():  # nobody asks for J there, and each column would cost a value
             return np.full((len(r), len(x)), np.nan)
         steps = precision(r) ** 0.5 * np.maximum(1, np.abs(x))

@@ -46,7 +46,9 @@ def check_shape(given: tuple[int, ...], wanted: tuple[int, ...], source: str = "
 
 
 def check_real(given: Any, source: str = "the gradient") -> None:
-    """Complain of complex numbers, tensors or arrays."""
+    """Complain of complex numbers, tensors or arrays, and of nothing at all."""
+    if given is None:
+        raise TypeError(f"{source} must be an array or a tensor, got None")
     if given.is_complex() if isinstance(given, Tensor) else np.iscomplexobj(given):
         raise TypeError(f"{source} must be real, got complex numbers")
 

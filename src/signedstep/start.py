@@ -25,6 +25,9 @@ def start_of(x0: Any, room: Room) -> tuple[Tensor, Front]:
     is_torch = isinstance(x0, Tensor)
     if is_torch and x0.layout != torch.strided:
         raise TypeError(f"x0 must be a dense tensor, got one with the layout {x0.layout}")
+    if is_torch and (x0.is_meta or x0.is_nested):
+        kind = "a nested one" if x0.is_nested else "one on the meta device"
+        raise TypeError(f"x0 must be a tensor with numbers in it, got {kind}")
     try:
         x = x0.detach() if is_torch else torch.from_numpy(_native(np.atleast_1d(np.array(x0))))
     except (TypeError, ValueError):

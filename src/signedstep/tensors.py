@@ -59,10 +59,13 @@ class TorchObjective:
         value = self.fun(self._shaped(x), *self.args)
         value, g = pair(value) if self.jac is True else (value, None)
         f = scalar(value)
-        if self.jac is not True and math.isfinite(f):  # elsewhere nobody asks for it
-            g = self.jac(self._shaped(x), *self.args)
-        self.gradients += g is not None
-        return Point(x, f, torch.full_like(x, math.nan) if g is None else self._owned(g, x))
+        if self.jac is not True:
+            if not math.isfinite(f):  # nobody asks for its gradient there
+                return Point(x, f, torch.full_like(x, math.nan))
+            self.gradients += 1
+            return Point(x, f, self._owned(self.jac(self._shaped(x), *self.args), x))
+        self.gradients += 1
+        return Point(x, f, self._owned(g, x))
 
     def _owned(self, g: Any, x: Tensor) -> Tensor:
         """A gradient as a flat vector like x; a copy: functions may use their buffer again."""

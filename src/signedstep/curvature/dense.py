@@ -46,7 +46,12 @@ class Dense(Curvature):
     def start(self, objective: Objective, at: Point) -> None:
         self.eps = torch.finfo(at.x.dtype).eps
         self.learned = 0
-        self.H = torch.eye(at.x.numel(), dtype=torch.float64, device=at.x.device)
+        n = at.x.numel()
+        try:
+            self.H = torch.eye(n, dtype=torch.float64, device=at.x.device)
+        except RuntimeError as error:
+            message = f"there is no room for a matrix of {n} x {n} numbers: use a limited-memory model such as 'lbfgs'"
+            raise MemoryError(message) from error
 
     def forget(self, objective: Objective, at: Point) -> None:
         self._reset()
@@ -65,9 +70,13 @@ class Dense(Curvature):
                 return self._correct(Pair(s, y, Hy, g, noise))
             # Rounding has made H indefinite, and every pair would be refused from now on: start anew from this one.
         return any(
-            self._correct(Pair(s, y, y / gamma, g, noise), gamma)
+            self.can_begin(s, y, gamma) and self._correct(Pair(s, y, y / gamma, g, noise), gamma)
             for gamma in self.policy.candidates(1.0, float(s @ y), float(y @ y), previous=1.0)
         )
+
+    def can_begin(self, s: Tensor, y: Tensor, gamma: float) -> bool:
+        """Whether I/gamma may be corrected for a first pair."""
+        return True
 
     def _reset(self, gamma: float = 1.0) -> None:
         self.H.zero_().diagonal().fill_(1 / gamma)
@@ -136,10 +145,19 @@ class SR1(Dense):
 
     definite = False
 
+    @property
+    def refusal(self) -> float:
+        return self.eps**0.75
+
+    def can_begin(self, s: Tensor, y: Tensor, gamma: float) -> bool:
+        """Where s.(y - gamma s) = 0 the corrected H is singular, and so are all that come of it."""
+        rest = y - gamma * s
+        return abs(float(s @ rest)) > self.refusal * float(rest.norm())
+
     def correction(self, pair: Pair) -> Correction | None:
         s, y, Hy, *_ = pair
         u = s - Hy
-        size, denominator, refusal = float(u.norm()), float(u @ y), self.eps**0.75
+        size, denominator, refusal = float(u.norm()), float(u @ y), self.refusal
         already_known = size <= refusal * (1 + float(Hy.norm()))
         if already_known or not abs(denominator) > refusal * size * float(y.norm()):
             return None

@@ -140,7 +140,7 @@ class Krylov(Curvature):
 
     def _random(self) -> Tensor:
         generator = torch.Generator().manual_seed(0)
-        return torch.randn(len(self.at.x), generator=generator, device="cpu").to(self.at.x)
+        return torch.randn(len(self.at.x), generator=generator, dtype=torch.float64, device="cpu").to(self.at.x)
 
     def _diagonalised(self, subspace: Subspace, g: Tensor) -> Spectrum:
         w, Q = eigen(subspace.T)

@@ -77,11 +77,11 @@ class Pairs:
         self.m, self.space = m, space
         try:
             self.rows = torch.empty(2 * m, at.x.numel(), dtype=at.x.dtype, device=at.x.device)
-        except RuntimeError as error:
+        except (RuntimeError, TypeError) as error:  # the latter where the number is beyond all integers of torch
             kept = f"{m} pairs of {at.x.numel()} numbers"
             raise MemoryError(f"there is no room to keep {kept}: choose a smaller history_size") from error
-        each = self.rows.unbind()
-        self._slots = list(zip(each[::2], each[1::2], strict=True))
+        self._slots: dict[int, tuple[Tensor, Tensor]] = {}
+        """Views of s and y in the slots that have been used: to make one takes longer than to find it."""
         self._tracks_s = False
         self.clear()
 
@@ -155,6 +155,8 @@ class Pairs:
         """Make the measured pair the newest, in a full ring in the place of the oldest."""
         drop = int(len(self.order) == self.m)
         slot = self.first if drop else len(self.order)
+        if slot not in self._slots:
+            self._slots[slot] = self.rows[2 * slot], self.rows[2 * slot + 1]
         s, y = self._slots[slot]
         self.space.write_differences(pair.shrink, (pair.new.x, pair.old.x, s), (pair.new.g, pair.old.g, y))
         self._order(*((self.m, (slot + 1) % self.m) if drop else (slot + 1, 0)))
@@ -166,7 +168,7 @@ class Pairs:
         if not self._tracks_s:
             k = len(self.order)
             if k:
-                ZS = self.space.inner(self._used, [self._slots[slot][0] for slot in self.order])[self._places]
+                ZS = self.space.inner(self._used, [self.rows[2 * slot] for slot in self.order])[self._places]
                 lower = np.tril(ZS[k:].T)
                 self.grams.stacked[:2] = ZS[:k], lower + np.tril(lower, -1).T
             self._tracks_s = True  # if nothing has interrupted this
