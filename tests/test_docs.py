@@ -77,7 +77,7 @@ def test_the_first_example_prints_what_it_says(capsys):
     exec(compile(code, "README.md", "exec"), {})
     line = r"(\S+) +f = (\S+), +(\d+) evaluations, +(\d+) negative steps. (.*)"
     shown, got = (re.findall(line, text) for text in (printed, capsys.readouterr().out))
-    assert len(shown) == len(printed.splitlines()) == 3
+    assert len(shown) == len(printed.splitlines()) == 4
     for (*names, f, evals, negative, message), (*names_, f_, evals_, negative_, message_) in zip(
         shown, got, strict=True
     ):

@@ -148,6 +148,7 @@ def _library() -> Any:
             torch.func.jvp(torch.sin, (torch.zeros(1, device="cpu"),), (torch.ones(1, device="cpu"),))
     except ImportError as error:
         raise ImportError(
-            "Gauss-Newton and Fisher matrices of modules need curvlinops: pip install 'signedstep[curvature]'"
+            "Gauss-Newton and Fisher matrices of modules need curvlinops: in a clone of signedstep, "
+            "pip install '.[curvature]'"
         ) from error
     return curvlinops
