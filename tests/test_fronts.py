@@ -2,10 +2,12 @@
 
 import copy
 import math
+import pickle
 
 import numpy as np
 import pytest
 import scipy.optimize
+import scipy.sparse.linalg
 import torch
 from scipy.optimize import OptimizeWarning
 
@@ -393,3 +395,55 @@ def test_gradients_of_the_wrong_size_are_refused(gradient, x0):
 def test_gradients_of_transposed_shape_are_refused():
     with pytest.raises(ValueError, match="gradient"):
         minimize(bowl, np.arange(6.0).reshape(2, 3), jac=lambda x: bowl_gradient(x).T, options={"maxiter": 1})
+
+
+@pytest.mark.parametrize("value", ["1", [None], {"loss": 1}, object()])
+def test_values_that_are_no_numbers(value):
+    with pytest.raises(TypeError, match="must return a scalar"):
+        minimize(lambda x: value, START, jac=bowl_gradient)
+
+
+@pytest.mark.parametrize("start", [np.ones(2), torch.ones(2)], ids=type)
+def test_complex_gradients_are_refused(start):
+    with pytest.raises(TypeError, match="the gradient must be real"):
+        minimize(lambda x: (x**2).sum(), start, jac=lambda x: 2j * x)
+
+
+@pytest.mark.parametrize("tensors", [False, True])
+def test_complex_second_derivatives_are_refused(tensors):
+    x0 = torch.ones(2, dtype=torch.float64) if tensors else np.ones(2)
+    jac = None if tensors else lambda x: 2 * x
+    for name, value in (("hess", lambda x: 2j * np.eye(2)), ("hessp", lambda x, p: np.array([2j, 0]))):
+        with pytest.raises(TypeError, match="real"):
+            signedstep.minimize(lambda x: (x * x).sum(), x0, jac=jac, method="newton-cg", **{name: value})
+
+
+def test_a_gradient_or_residuals_that_were_forgotten_are_named():
+    with pytest.raises(TypeError, match="the gradient must be an array or a tensor, got None"):
+        minimize(lambda x: (x[0] - 1) ** 2, [3.0], jac=lambda x: None)
+    with pytest.raises(TypeError, match="residuals must be an array or a tensor, got None"):
+        minimize(signedstep.LeastSquares(lambda x: None), [3.0])
+
+
+def test_inference_mode_is_named_where_it_is_in_the_way():
+    with torch.inference_mode(), pytest.raises(RuntimeError, match="inference_mode"):
+        signedstep.minimize(rosenbrock, torch.ones(2), method="lbfgs")
+
+
+def test_starts_that_are_no_dense_numbers():
+    with pytest.raises(TypeError, match="dense tensor"):
+        signedstep.minimize(rosenbrock, torch.ones(2).to_sparse())
+    with pytest.raises(TypeError, match="float32, float64 or integers"):
+        signedstep.minimize(rosenbrock, np.ones(2, dtype=np.longdouble))
+
+
+def test_starts_without_numbers_are_named():
+    for x0 in (torch.zeros(3, device="meta"), torch.nested.nested_tensor([torch.ones(2)], layout=torch.jagged)):
+        with pytest.raises(TypeError, match="x0 must be a"):
+            minimize(lambda x: x.sum(), x0)
+
+
+def test_a_method_for_scipy_can_be_pickled_and_tells_its_name():
+    method = pickle.loads(pickle.dumps(signedstep.method("lsr1/flip")))
+    assert repr(method) == "signedstep.method('lsr1/flip')"
+    assert scipy.optimize.minimize(rosenbrock, START, jac=rosenbrock_gradient, method=method).success
