@@ -428,7 +428,7 @@ def test_after_a_failure_the_gradient_is_tried():
         engine.step()
         assert engine.at.f < f
         f = engine.at.f
-        assert parts.curvature.learned
+        assert parts.curvature.informed()
     assert evaluated(fun, engine.at.x).f == f
 
 

@@ -119,7 +119,7 @@ class AlongLine(Globalization):
     def _guarded(self, g: Tensor, size: float, B: Curvature) -> Direction:
         """Proposition 1 needs |cos(p, g)| >= delta: else the flipped direction of the same model, else -g."""
         way = self._tried(lambda: self.propose(g, B), size)
-        if way is None and B.learned and B.has_matrix:
+        if way is None and B.informed() and B.has_matrix:
             way = self._tried(lambda: self._flipped(g, B), size)
         return way or steepest(self.space, g)
 
@@ -143,7 +143,7 @@ class Raw(AlongLine):
     """The raw direction -B^-1 g: with a plain search positive steps only, with `Signed` the paper's Wolfe+-."""
 
     def propose(self, g: Tensor, B: Curvature) -> Direction:
-        if B.has_matrix and not B.learned:
+        if B.has_matrix and not B.informed():
             return steepest(self.space, g)
         p = B.raw(g)
         slope, length = measured(self.space, p, g)
@@ -176,7 +176,7 @@ class Modified(AlongLine):
 
     @np.errstate(all="ignore")  # eigenvalues of any size
     def propose(self, g: Tensor, B: Curvature) -> Direction:
-        if not B.learned:
+        if not B.informed():
             return steepest(self.space, g)
         seen = _dense_spectrum(g, B) if self.dense else B.spectrum(g)
         p = seen.lift(self.rule(seen.w, seen.c, self.floor))

@@ -164,7 +164,7 @@ class Region(Globalization):
     def _model(self, g: Tensor, B: Curvature) -> Spectrum:
         """The model's spectrum; that of a plain slope where it knows nothing yet, or has overflowed."""
         try:
-            model = B.spectrum(g) if B.learned else None
+            model = B.spectrum(g) if B.informed() else None
         except NOT_FINITE:
             model = None
         if model and np.isfinite(model.c).all() and not np.isnan(model.w).any():

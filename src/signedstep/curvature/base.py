@@ -55,9 +55,15 @@ class Curvature(ABC):
     dense: ClassVar[bool] = False
     """Whether it keeps a matrix of n x n numbers, which needs whole vectors."""
 
-    learned: int
-    """How much the model stands on: pairs, or vectors, or 1 for a Hessian; 0 means that B is a blind multiple of the
-    identity. Models of one point may evaluate what they know of it when this is first asked for."""
+    learned: int = 0
+    """How many pairs it stands on, for models that learn from them."""
+
+    def informed(self) -> bool:
+        """Whether B is more than a blind multiple of the identity.
+
+        Models of one point evaluate what they know of it when this is first asked.
+        """
+        return self.learned > 0
 
     @property
     def forgettable(self) -> bool:

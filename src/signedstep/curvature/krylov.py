@@ -68,22 +68,21 @@ class Krylov(Curvature):
     def learn_from_refused(self, at: Point, tried: Point) -> None:
         """Nothing to learn: B is evaluated at the point where the model stays."""
 
-    @property
-    def learned(self) -> int:  # pyright: ignore[reportIncompatibleVariableOverride]
-        return 0 if self._forgotten else self._krylov_space(self.at.g).k
+    def informed(self) -> bool:
+        return not self._forgotten and self._krylov_space(self.at.g).k > 0
 
     @property
     def forgettable(self) -> bool:
         return not self._forgotten and (self._subspace is None or self._subspace.k > 0)
 
     def solve(self, g: Tensor) -> Tensor:
-        if not self.learned:
+        if not self.informed():
             return g.clone()
         w, c, lift = self._diagonalised(self._krylov_space(g), g)
         return lift(-rules.newton(w, c))
 
     def spectrum(self, g: Tensor) -> Spectrum:
-        if not self.learned:
+        if not self.informed():
             return rules.along(g, math.sqrt(self.space.square(g)), 1.0)
         subspace = self._krylov_space(g)
         if not (self.definite or self._looked_further):
@@ -95,7 +94,7 @@ class Krylov(Curvature):
     def matrix(self) -> Tensor:
         n = self.at.x.numel()
         eye = torch.eye(n, dtype=self.at.x.dtype, device=self.at.x.device)
-        if not self.learned or self._product is None:
+        if not self.informed() or self._product is None:
             return eye.double()
         try:
             product = self._product

@@ -52,6 +52,5 @@ class Local(Curvature, Generic[K]):
     def forgettable(self) -> bool:
         return not self._asked or self._known is not None
 
-    @property
-    def learned(self) -> int:  # pyright: ignore[reportIncompatibleVariableOverride]
-        return int(self.known is not None)
+    def informed(self) -> bool:
+        return self.known is not None
