@@ -77,6 +77,7 @@ def test_the_report_has_figures_tables_and_a_page_that_says_everything(tmp_path)
     ):
         assert words in text
     assert not re.search(r"(?:src|href)=\"(?!data:|#)", text), "nothing is loaded from elsewhere"
+    assert "<td>50% 1-0-1 (1)<small>[0, 100]</small></td>" in text, "columns are narrow where intervals stand below"
     with (tmp_path / "tables" / "losses.csv").open() as file:
         rows = list(csv.DictReader(file))
     assert len(rows) == len(outcomes)

@@ -1,14 +1,20 @@
 """The page in a real browser: it loads without a word on the console or the network, and its controls work."""
 
+import io
 import os
 import shutil
+from dataclasses import replace
 
+import numpy as np
 import pytest
+from matplotlib.image import imread
 
 from bench_outcomes import made as bench_made
+from made_outcomes import ending_at
 from signedstep.experiments import report
 from signedstep.experiments.bench import report as bench_report
-from test_report import made
+from signedstep.experiments.studies import TABLE1_SOLVERS
+from test_report import made, rendered
 
 CHROMIUM = shutil.which("chromium")
 REQUIRED = os.environ.get("SIGNEDSTEP_REQUIRE_BROWSER") == "1"
@@ -77,6 +83,59 @@ def test_wide_tables_stay_in_the_column_of_the_text(opened):
     found = widths(page)
     assert len(found) > 2
     assert all(out < 1 and reached for out, reached in found), found
+
+
+def hidden(page):
+    """The titles of tables that do not show all their columns, and by how many pixels."""
+    return page.evaluate("""[...document.querySelectorAll(".scroll")].filter(box => box.querySelector("table"))
+        .map(box => [box.getAttribute("aria-label"), box.scrollWidth - box.clientWidth])
+        .filter(([_, out]) => out > 0)""")
+
+
+def reproduced():
+    """The columns of `signedstep reproduce` on two data sets, with quartiles of three seeds."""
+    lasts = [0.1, 0.2, 0.3]
+    return [
+        run for data in ("heart", "breast_cancer") for name in TABLE1_SOLVERS for run in ending_at(name, lasts, data)
+    ]
+
+
+def lengthened():
+    """A benchmark with the longest names that its problems have, where losses are lost by a ratio of three digits."""
+    longer = {"pinns/c": "factorisation/200x150-rank5-seen0.2", "networks/a": "autoencoders/breast_cancer-12x4x12-relu"}
+    runs = [(outcome, outcome.run) for outcome in bench_made()]
+    return [replace(outcome, run=replace(run, problem=longer.get(run.problem, run.problem))) for outcome, run in runs]
+
+
+@pytest.mark.parametrize("width", [1280, 1440])
+def test_every_column_of_a_table_is_seen_on_a_desktop(browser, tmp_path, width):
+    reproduction = tmp_path / "report.html"
+    reproduction.write_text(rendered(reproduced()), encoding="utf-8")
+    page = browser.new_page(viewport={"width": width, "height": 900})
+    for path in (reproduction, bench_report.write(lengthened(), "auto", tmp_path, "signedstep bench")):
+        page.goto(path.as_uri())
+        page.evaluate("document.querySelectorAll('details').forEach(part => part.open = true)")
+        assert page.locator("table.results tbody tr").count() > 2
+        assert hidden(page) == []
+    page.close()
+
+
+def test_a_table_that_must_be_scrolled_has_a_shadow_where_it_goes_on(browser, tmp_path):
+    path = tmp_path / "report.html"
+    path.write_text(rendered(reproduced()), encoding="utf-8")
+    page = browser.new_page(viewport={"width": 390, "height": 900}, color_scheme="light")
+    page.goto(path.as_uri())
+    box = page.locator("#table .scroll:visible")
+    box.scroll_into_view_if_needed()
+
+    def edge():
+        """The darkest that the empty end of the caption's line is at the right edge."""
+        return np.min(imread(io.BytesIO(box.screenshot()))[2:12, -3:, :3])
+
+    assert edge() < 0.9
+    box.evaluate("box => box.scrollLeft = 1e6")
+    assert edge() > 0.99
+    page.close()
 
 
 @pytest.mark.parametrize("opened", [(1280, "light"), (390, "dark")], indirect=True, ids=["desktop", "phone"])

@@ -3,6 +3,7 @@
 import csv
 import io
 import math
+import re
 from collections import Counter
 from collections.abc import Sequence
 from datetime import UTC, datetime
@@ -36,6 +37,8 @@ from signedstep.experiments.words import listed
 TITLE = "Our methods next to their peers"
 LONG = 40
 """Characters beyond which a cell is a text, which takes several lines where there is no room."""
+BELOW = re.compile(r" (\[\S+ \S+\]|[a-z]+/\S+)(?= |$)")
+"""In a cell, what the page puts on a line of its own: an interval, or the name of a problem."""
 
 
 def show(outcomes: Sequence[BenchOutcome], first: str, details: bool, console: Console) -> None:
@@ -63,23 +66,27 @@ def write(outcomes: Sequence[BenchOutcome], first: str, folder: Path, command: s
     for name, tables in {**grids, "problems": [details]}.items():
         write_text(folder / "tables" / f"{name}.csv", _csv(tables))
     write_text(folder / "tables" / "losses.csv", _losses(found))
-    page = (
-        templates()
-        .get_template("bench.html.jinja")
-        .render(
-            title=TITLE,
-            command=command,
-            written=datetime.now(UTC).strftime("%d %B %Y, %H:%M UTC"),
-            first=label(first),
-            pictures=pictures(shown, folder / "figures"),
-            families={name: FAMILIES[name].text for name in found.families},
-            grids=grids,
-            details=details,
-            facts=_facts(outcomes),
-            methods=[_method(name) for name in dict.fromkeys(outcome.run.solver for outcome in outcomes)],
-        )
+    environment = templates()
+    environment.filters["stacked"] = _stacked
+    page = environment.get_template("bench.html.jinja").render(
+        title=TITLE,
+        command=command,
+        written=datetime.now(UTC).strftime("%d %B %Y, %H:%M UTC"),
+        first=label(first),
+        pictures=pictures(shown, folder / "figures"),
+        families={name: FAMILIES[name].text for name in found.families},
+        grids=grids,
+        details=details,
+        facts=_facts(outcomes),
+        methods=[_method(name) for name in dict.fromkeys(outcome.run.solver for outcome in outcomes)],
     )
     return write_text(folder / "bench.html", page)
+
+
+def _stacked(cell: str) -> tuple[str, str]:
+    """A cell as the page has it, so that columns are narrow: its number, and below it the interval or the problem."""
+    below = BELOW.search(cell)
+    return (cell.replace(below[0], "", 1), below[1]) if below else (cell, "")
 
 
 def _method(name: str) -> dict[str, Any]:
