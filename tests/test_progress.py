@@ -2,6 +2,7 @@
 
 import io
 import json
+import math
 import re
 import socket
 import threading
@@ -79,6 +80,19 @@ def test_a_summary_has_the_numbers_and_ties_of_the_page():
     assert "6e-13" in printed(exact=True)
     assert "Lowest median: l-BFGS and l-SR1 and GD, 0.000." in printed(exact=False)
     assert "6e-13" not in printed(exact=False)
+
+
+def test_a_summary_names_what_the_seeds_do_not_tell_apart_from_the_lowest():
+    lasts = {"gd": [0.1, 0.2, 0.3], "lbfgs": [0.24, 0.25, 0.9], "lsr1": [0.26, 0.26, 0.2], "lsr1-flip": [math.inf] * 3}
+    outcomes = [run for solver, last in lasts.items() for run in ending_at(solver, last, per_iteration=1)]
+
+    def said(outcomes):
+        text = io.StringIO()
+        terminal(file=text, width=120).print(summary(outcomes, exact=True))
+        return text.getvalue()
+
+    assert "Lowest median: GD, 0.2.\nNot told apart from it: l-BFGS (medians within its quartiles).\n" in said(outcomes)
+    assert "told apart" not in said([run for run in outcomes if run.run.solver != "lbfgs"])
 
 
 def test_a_summary_counts_in_grammar():

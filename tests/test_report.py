@@ -81,7 +81,7 @@ def test_a_comparison_of_own_data_does_not_speak_of_values_the_paper_does_not_ha
     outcomes = [run for solver, last in lasts.items() for run in ending_at(solver, [last, last], "mine.csv")]
     html = own_text(rendered(outcomes, "signedstep compare mine.csv", comparison=True))
     sheet = html.partition('id="table-iterations"')[2].partition("</table>")[0]
-    assert re.findall(r'class="value( best)?">([^<]*)<', sheet) == [("", "6e-13"), (" best", "0"), ("", "0.0123")]
+    assert re.findall(r'class="value( best)?">([^<]*)<', sheet) == [(" best", "0"), ("", "6e-13"), ("", "0.0123")]
     assert "6e-13–6e-13" in sheet  # noqa: RUF001
     text = words(html)
     assert "only equal losses are a tie" in text
@@ -96,6 +96,25 @@ def test_a_comparison_of_own_data_does_not_speak_of_values_the_paper_does_not_ha
     known = words(own_text(rendered(ending_at("gd", [0.2]), comparison=True)))
     assert "the value the paper prints" in known, "heart is one of its data sets"
     assert "not here: a1a" not in known
+
+
+def test_a_comparison_opens_with_the_ranking_of_the_terminal_and_ends_with_the_papers_claims():
+    lasts = {"gd": [0.6] * 5, "lbfgs": [0.1, 0.15, 0.2, 0.25, 0.3], "lsr1": [0.22] * 5, "lsr1-flip": [0.4] * 5}
+    lasts |= {"adam-0.001": [0.9] * 5, "adam-0.1": [0.24] * 5, "lsr1-wolfe+-": [0.8] * 5}
+    outcomes = [run for solver, ends in lasts.items() for run in ending_at(solver, ends, "mine.csv", per_iteration=1)]
+    html = own_text(rendered(outcomes, comparison=True))
+    sections = re.findall(r'<section id="(\w+)"', html)
+    assert (sections[0], sections[-1]) == ("table", "verdicts")
+    links = re.findall(r'<a\s+href="#(\w+)"', html.partition("</nav>")[0])
+    assert links == sections, "the contents are in the order of the page"
+    sheet = html.partition('id="table-evals"')[2].partition("</table>")[0]
+    ranks = [words(row) for row in re.findall(r"<tr><th scope=\"row\">(.*?)</tr>", sheet, re.DOTALL)]
+    assert [rank.partition(" 0.")[0] for rank in ranks] == [
+        *("l-BFGS", "l-SR1", "Adam, best rate (0.1)", "l-SR1+flip", "GD", "l-SR1+Wolfe±", "Adam"),
+    ]
+    assert ranks[0] == "l-BFGS 0.2 0.15–0.25 2.00"  # noqa: RUF001
+    told = "Lowest median after 8 evaluations: l-BFGS, 0.2. Not told apart from it: l-SR1, Adam, best rate (0.1) ("
+    assert told in words(html)
 
 
 @pytest.mark.parametrize("name", ["nothing", "everything unfinished", "not finite", "no progress", "loss zero"])

@@ -35,10 +35,12 @@ def page(
 ) -> str:
     """The page as text: of the paper's experiments, or a comparison of methods on other data.
 
-    A comparison leaves out the claims and figures of the paper that its methods have nothing to say to.
+    A comparison opens with its ranking, ends with the paper's claims, and leaves out those and figures that its methods
+    have nothing to say to.
     """
     environment = templates()
-    environment.filters |= {"ours": exports.ours, "spread": tables.spread, "printed": tables.printed, "label": label}
+    environment.filters |= {"ours": exports.ours, "spread": tables.spread, "printed": tables.printed}
+    environment.filters |= {"label": label, "named": tables.named}
     outcomes = [outcome for panel in everything for runs in panel.runs.values() for outcome in runs]
     return environment.get_template("report.html.jinja").render(
         title=title,

@@ -34,8 +34,8 @@ def _overview(losses: Losses) -> Iterator[Table]:
         yield shown
 
 
-def _ranking(found: Losses) -> tuple[Table, str]:
-    """The methods on one data set, the lowest median first, and what follows from that in a sentence."""
+def _ranking(found: Losses) -> Iterator[Table | str]:
+    """The methods on one data set, the lowest median first, and what follows from that in a sentence or two."""
     (line,) = found.lines
     shown = Table(line.data)
     for heading in ("median", "quartiles", "seconds a run"):
@@ -44,7 +44,10 @@ def _ranking(found: Losses) -> tuple[Table, str]:
         quartiles = f"{found.number(entry.low)} to {found.number(entry.high)}"
         losses = ["DNF", ""] if entry.dnf else [found.number(entry.median), quartiles]
         shown.add_row(named(column, entry), *losses, f"{entry.seconds:.2f}", style="bold" if entry.best else "")
-    return shown, f"Lowest median: {found.lowest}." if found.lowest else "No method finished with a finite loss."
+    yield shown
+    yield f"Lowest median: {found.lowest}." if found.lowest else "No method finished with a finite loss."
+    if found.undecided:
+        yield found.undecided
 
 
 def _cell(entry: Entry | None, losses: Losses) -> Text | str:

@@ -93,6 +93,14 @@ class Table:
         return f"{' and '.join(best)}, {self.number(min(best.values()))}" if best else ""
 
     @property
+    def undecided(self) -> str:
+        """A sentence on the methods that these seeds do not tell apart from the lowest one; empty if there are none."""
+        (line,) = self.lines
+        lowest = [entry for entry in line.entries.values() if entry.best]
+        names = [named(column, entry) for column, entry in line.ranked.items() if _beside(entry, lowest)]
+        return f"Not told apart from it: {', '.join(names)} (medians within its quartiles)." if names else ""
+
+    @property
     def limits(self) -> str:
         """The limits in words, "50 iterations" or "50 to 100 iterations"."""
         found = sorted({line.limit for line in self.lines})
@@ -146,6 +154,11 @@ def entry(panel: Panel, column: str, measure: Measure, limit: int) -> Entry | No
         seconds=median([spent(outcome) for outcome in outcomes]),
         printed=row.value(column) if row else None,
     )
+
+
+def _beside(entry: Entry, lowest: Sequence[Entry]) -> bool:
+    """Whether a median that is not the lowest is within the quartiles of one that is."""
+    return not (entry.best or entry.dnf) and any(best.low <= entry.median <= best.high < math.inf for best in lowest)
 
 
 def named(column: str, entry: Entry) -> str:
