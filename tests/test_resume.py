@@ -22,7 +22,7 @@ from test_execute import numbers
 
 KILLS = int(os.environ.get("SIGNEDSTEP_KILLS", "2"))
 SEEDS = max(1, KILLS // 2)
-COMMAND = [sys.executable, "-m", "signedstep.cli", "reproduce", "--sets", "heart", "--seeds", str(SEEDS), "--jobs", "2"]
+COMMAND = [sys.executable, "-m", "signedstep", "reproduce", "--sets", "heart", "--seeds", str(SEEDS), "--jobs", "2"]
 OPTIONS = ["--iterations", "150", "--evals", "300", "--width", "5"]
 RUNS = all_runs(reproduction(["heart"], SEEDS, Budget(150, 300, 60.0), Network(width=5)))
 

@@ -190,3 +190,9 @@ def test_a_file_in_the_wrong_place_is_left_out(store):
     path.with_name("gd-seed0.json").write_bytes(path.read_bytes())
     with pytest.warns(UserWarning, match="is not in the place of its run"):
         assert store.outcomes() == [OUTCOME]
+
+
+@pytest.mark.parametrize("name", ["cli.py", "__main__.py"])
+def test_the_command_line_computes_no_numbers(name):
+    assert fingerprint.PACKAGE / name not in fingerprint.library()
+    assert (fingerprint.PACKAGE / name).is_file()

@@ -98,7 +98,12 @@ def test_compare_takes_a_known_set_and_runs_again_with_another_budget(tmp_path, 
 
 def test_it_tells_its_version(capsys):
     assert status("--version") == 0
-    assert capsys.readouterr().out == f"signedstep {signedstep.__version__}\n"
+    told = f"signedstep {signedstep.__version__}\n"
+    assert capsys.readouterr().out == told
+    ended = subprocess.run(
+        [sys.executable, "-m", "signedstep", "--version"], capture_output=True, text=True, check=False
+    )
+    assert (ended.returncode, ended.stdout, ended.stderr) == (0, told, ""), "without its script as well"
 
 
 @pytest.mark.parametrize("words", [["data", "list"], ["--help"]], ids=" ".join)
@@ -107,7 +112,7 @@ def test_a_reader_that_has_gone_is_no_error(words, buffered):
     reader, writer = os.pipe()
     os.close(reader)
     environment = {**os.environ, "PYTHONUNBUFFERED": "" if buffered else "1"}
-    command = [sys.executable, "-m", "signedstep.cli", *words]
+    command = [sys.executable, "-m", "signedstep", *words]
     ended = subprocess.run(command, stdout=writer, stderr=subprocess.PIPE, env=environment, text=True, check=False)
     os.close(writer)
     assert ended.stderr == ""
@@ -246,6 +251,6 @@ def test_a_run_that_cannot_start_says_which_option_to_change(tmp_path, capsys):
 
 def test_a_cluster_that_is_not_there_ends_the_program_and_not_the_command_only(tmp_path):
     words = ["compare", "heart", *OWN, "--dask", "nowhere", "--results", str(tmp_path)]
-    asked = subprocess.run([sys.executable, "-m", "signedstep.cli", *words], capture_output=True, text=True, timeout=60)
+    asked = subprocess.run([sys.executable, "-m", "signedstep", *words], capture_output=True, text=True, timeout=60)
     assert asked.returncode == 2
     assert "no Dask scheduler answers at 'nowhere'" in asked.stderr

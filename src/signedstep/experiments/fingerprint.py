@@ -20,7 +20,7 @@ PACKAGES = ("torch", "numpy", "scipy", "scikit-learn")
 
 def library() -> list[Path]:
     """The library itself: all of the package but experiments and command line, and what is in C only where built."""
-    others = ("experiments", "cli.py")
+    others = ("experiments", "cli.py", "__main__.py")
     python = [path for path in sorted(PACKAGE.rglob("*.py")) if path.relative_to(PACKAGE).parts[0] not in others]
     return [*python, *(sorted(PACKAGE.glob("native/*.[ch]")) if native.available() else [])]
 
