@@ -82,6 +82,22 @@ def test_time_to_match_is_relative_to_the_peers_own_evaluations():
     assert time_to_match(found, "ours", "peer", 1000) == {"networks/a": math.inf}
 
 
+@pytest.mark.parametrize("problems", [1, 2])
+def test_never_matched_beside_none_lost_is_told_in_the_note(problems):
+    """Half of the starts are not matched, on half of the problems: the median of both is then infinite."""
+    losses = {"ours": (0.1, 0.25), "peer": (0.3, 0.2)}
+    runs = [at(name, 1.0, f, seed=seed) for name, pair in losses.items() for seed, f in enumerate(pair)]
+    if problems == 2:
+        matched = [("ours", 0.1), ("peer", 0.2)]
+        runs += [at(name, 1.0, f, problem="networks/b", seed=seed) for name, f in matched for seed in (0, 1)]
+    table = win_tables(results(runs), "ours")[0]
+    cells = dict(zip(table.head, table.rows[0], strict=True))
+    assert f"{problems}-0-0" in cells["lower at 200"]
+    assert (cells["worst at 200"], cells["to match 200"]) == ("none lost", "never")
+    assert "Never: half of the problems or more are not matched within the budget" in table.note
+    assert "a problem being so where half of its starts or more are not" in table.note
+
+
 def test_bootstrap_intervals_hold_the_mean_and_draw_whole_groups():
     assert bootstrap([[1.0]] * 9) == (1.0, 1.0)
     low, high = bootstrap([[1.0]] * 30 + [[0.0]] * 10)

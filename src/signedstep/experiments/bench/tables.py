@@ -67,8 +67,10 @@ def _wins(found: Results, first: str, title: str) -> Grid:
         f"problems, a tie is half. Loss ratio: over the peer's at {', '.join(map(str, counts))}, geometric mean over "
         f"problems, each counted between 1/20 and 20. Worst: the largest ratio of losses among problems lost at {at}; "
         "losses below zero have no ratio. "
-        f"To match: evaluations to reach the peer's loss at {at} relative to the peer's own, median. These three "
-        "look at losses as they are, ties or not."
+        f"To match: evaluations to reach the peer's loss at {at}, start by start, relative to the peer's own, the "
+        "median over the starts of a problem and then over problems. Never: half of the problems or more are not "
+        "matched within the budget, a problem being so where half of its starts or more are not; its median loss may "
+        "be lower all the same. These three look at losses as they are, ties or not."
     )
     return Grid(title, head, rows, note)
 
