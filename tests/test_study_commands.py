@@ -106,6 +106,12 @@ def test_it_tells_its_version(capsys):
     assert (ended.returncode, ended.stdout, ended.stderr) == (0, told, ""), "without its script as well"
 
 
+def test_compare_tells_what_it_takes(capsys):
+    assert status("compare", "--help") == 0
+    said = " ".join(capsys.readouterr().out.split())
+    assert "two classes, both numbers; features are used as they are, so scale them first" in said
+
+
 @pytest.mark.parametrize("words", [["data", "list"], ["--help"]], ids=" ".join)
 @pytest.mark.parametrize("buffered", [True, False])
 def test_a_reader_that_has_gone_is_no_error(words, buffered):

@@ -14,11 +14,16 @@ from signedstep.experiments.studies import DENSE_MODELS, grid
 DENSE_UP_TO = 1000
 """Unknowns up to which methods with an n x n matrix take part unless told otherwise."""
 
+_DATA = (
+    "LIBSVM text, .csv or .npz, or a known data set; two classes, both numbers; features are used as they are, "
+    "so scale them first"
+)
+
 
 def add(commands) -> None:
     """Declare the command."""
     parser = commands.add_parser("compare", help="which optimizer suits my data?", description=__doc__)
-    parser.add_argument("data", metavar="DATA", help="LIBSVM text, .csv or .npz with two classes, or a known data set")
+    parser.add_argument("data", metavar="DATA", help=_DATA)
     parser.add_argument("--label", metavar="COLUMN", help="labels of a .csv or .tsv, by name or number from 0 (last)")
     parser.add_argument("--solvers", nargs="+", metavar="NAME", choices=tuple(SOLVERS), help=f"of {', '.join(SOLVERS)}")
     add_options(parser)
