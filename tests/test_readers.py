@@ -84,7 +84,7 @@ def test_what_scikit_learn_writes_is_read_as_it_reads_it(tmp_path_factory, X, fl
 
 
 BAD_LINES = {
-    "x 1:1": "label 'x' is not a number",
+    "x 1:1": "label 'x' is not a number; labels must be two numbers",
     "1_0 1:1": "label '1_0' is not a number",
     "nan 1:1": "label is nan",
     "inf 1:1": "label is inf",
@@ -119,7 +119,8 @@ def test_a_bad_line_is_named(tmp_path, line):
 
 def test_a_table_with_columns_under_another_name_is_told_how_to_be_called(tmp_path):
     text = refusal(tmp_path, b"age,pulse,ill\n50,60,1\n", "mine.data")
-    assert "line 1: the label 'age,pulse,ill' is not a number; a table with columns must be called .csv or .tsv" in text
+    assert "line 1: the label 'age,pulse,ill' is not a number; labels must be two numbers; a table" in text
+    assert text.endswith("a table with columns must be called .csv or .tsv")
 
 
 def test_files_that_hold_no_two_classes(tmp_path):
@@ -254,18 +255,22 @@ def test_the_label_is_a_column_by_name_or_number(tmp_path):
 @pytest.mark.parametrize(
     ("text", "complaint"),
     [
-        ("a,b,c\n1,2,0\n1,,1\n", "line 3: the value of column 2 is missing"),
+        ("a,b,c\n1,2,0\n1,,1\n", "line 3: the value of column 2 is missing; features must be numbers"),
         ("1,2,0\n1,NA,1\n", "line 2: the value of column 2 'NA' is not a number"),
         ("1,2,0\n1,nan,1\n", "line 2, column 2: the value is nan"),
         ("1,2,0\n1,1e999,1\n", "line 2, column 2: the value is inf"),
         ("1,2,0\n1,1_0,1\n", "line 2: the value of column 2 '1_0' is not a number"),
         ("1,2,0\n1,2,1,\n", "line 2: the line has 4 columns, the first one has 3"),
         ("1,2,0\n7\n", "line 2: the line has 1 column, the first one has 3"),
-        ("1,2,setosa\n", "line 1: the value of column 3 'setosa' is not a number"),
+        ("1,2,setosa\n", "line 1: the value of column 3 'setosa' is not a number; labels must be two numbers"),
+        ("a,b,c\n1,2,yes\n", "line 2: the value of column 3 'yes' is not a number; labels must be two numbers"),
         ("1,5;2,5;0\n", "line 1: the line has ',' and ';'"),
         ("5\n6\n", "line 1: the line has one column"),
         ('1,2,0\n1,"2,1\n', "line 2: the quotes are not right"),
-        ("1,2,0\n3,4,1\n5,6,2\n", "line 3: 2 is a third label beside 0 and 1"),
+        (
+            "1,2,0\n3,4,1\n5,6,2\n",
+            "line 3: 2 is a third label beside 0 and 1, accepted are exactly two different labels, both",
+        ),
         ("1,2,0\r3,4,1\r", "line 1: the line has a carriage return in its middle"),
         ("a,b\n", "there are no rows"),
         ("", "there are no rows"),
@@ -308,6 +313,7 @@ def test_npz(tmp_path):
         ({"X": [[1], [2]], "y": [1, np.inf]}, "row 1 of y: the label is inf"),
         ({"X": [["a"], ["b"]], "y": [1, 2]}, "the type of X is <U1"),
         ({"X": np.array([[{}], [None]]), "y": [1, 2]}, "the type of X is object"),
+        ({"X": [[1], [2]], "y": ["no", "yes"]}, "numbers of at most 8 bytes; labels must be two numbers"),
         ({"X": [[1j], [2]], "y": [1, 2]}, "the type of X is complex128"),
         ({"X": [[1], [2], [3]], "y": [1, 2, 3]}, "row 2 of y: 3 is a third label"),
     ],

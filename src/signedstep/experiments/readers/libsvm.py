@@ -8,7 +8,7 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from signedstep.experiments.readers.lines import Lines
-from signedstep.experiments.readers.table import DataError, Limits, Table, first, is_number, make_table
+from signedstep.experiments.readers.table import LABELS, DataError, Limits, Table, first, is_number, make_table
 
 ALL_BUT_COLON_AND_BLANK = bytes(set(range(256)) - set(b": "))
 
@@ -92,7 +92,7 @@ def _complaint(label: bytes, pairs: list[bytes]) -> str:
     """What is wrong with a row that could not be taken in."""
     if not is_number(label):
         named = "; a table with columns must be called .csv or .tsv" if any(sign in label for sign in b",;") else ""
-        return f"the label {_shown(label)} is not a number{named}"
+        return f"the label {_shown(label)} is not a number; {LABELS}{named}"
     for pair in pairs:
         index, colon, value = pair.partition(b":")
         if not colon:

@@ -9,7 +9,7 @@ from zipfile import BadZipFile
 import numpy as np
 from numpy.lib import format as npy
 
-from signedstep.experiments.readers.table import DataError, Limits, Table, first, make_table
+from signedstep.experiments.readers.table import LABELS, DataError, Limits, Table, first, make_table
 
 # What zipfile and NumPy raise on damaged bytes; a header of nested brackets exhausts the parser's memory.
 DAMAGE = (OSError, EOFError, ValueError, TypeError, OverflowError, RuntimeError, MemoryError, BadZipFile, zlib.error)
@@ -48,7 +48,10 @@ def _array(archive: zipfile.ZipFile, key: str, limits: Limits, name: str) -> np.
     with archive.open(member) as file:
         shape, dtype = _header(file)
         if dtype.kind not in "fiub" or dtype.itemsize > 8:
-            raise DataError(f"{name}: the type of {key} is {dtype}, accepted are real numbers of at most 8 bytes")
+            labels = f"; {LABELS}" if key == "y" else ""
+            raise DataError(
+                f"{name}: the type of {key} is {dtype}, accepted are real numbers of at most 8 bytes{labels}"
+            )
         count = int(np.prod(shape, dtype=object)) if shape else 1
         if count > limits.values:
             raise DataError(f"{name}: the shape of {key} is {shape}, the limit is {limits.values} values")

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from signedstep.experiments.readers.lines import Lines
-from signedstep.experiments.readers.table import DataError, Limits, Table, first, is_number, make_table
+from signedstep.experiments.readers.table import LABELS, DataError, Limits, Table, first, is_number, make_table
 from signedstep.experiments.words import counted
 
 DELIMITERS = (",", ";", "\t")
@@ -29,9 +29,9 @@ def read_separated(path: Path, limits: Limits, label: str | int = -1) -> Table:
     column = _column(label, header, len(opening), lines)
     values, places = array("d"), array("q")
     if header is None:
-        _add(values, places, opening, len(opening), lines)
+        _add(values, places, opening, len(opening), column, lines)
     for fields in rows:
-        _add(values, places, fields, len(opening), lines)
+        _add(values, places, fields, len(opening), column, lines)
     whole = np.frombuffer(values).reshape(-1, len(opening))
     if (position := first(~np.isfinite(whole))) is not None:
         row, column = divmod(position, whole.shape[1])
@@ -93,14 +93,15 @@ def _column(label: str | int, header: list[str] | None, width: int, lines: Lines
     raise lines.error(f"no one column is called {label!r}; {names}, numbers go from 0 to {width - 1}, -1 is the last")
 
 
-def _add(values: array, places: array, fields: list[str], width: int, lines: Lines) -> None:
+def _add(values: array, places: array, fields: list[str], width: int, label: int, lines: Lines) -> None:
     """Take one row in."""
     if len(fields) != width:
         raise lines.error(f"the line has {counted(len(fields), 'column')}, the first one has {width}")
     for position, field in enumerate(fields):
         if not is_number(field):
             missing = "is missing" if not field else f"{field[:40]!r} is not a number"
-            raise lines.error(f"the value of column {position + 1} {missing}")
+            accepted = LABELS if position == label else "features must be numbers"
+            raise lines.error(f"the value of column {position + 1} {missing}; {accepted}")
     values.extend(map(float, fields))
     places.append(lines.number)
     if len(places) > lines.limits.rows:

@@ -26,6 +26,8 @@ class Limits:
 
 
 LIMITS = Limits()
+LABELS = "labels must be two numbers"
+"""What is accepted, for errors at labels that are text."""
 
 
 @dataclass(frozen=True)
@@ -73,7 +75,7 @@ def make_table(
     if (row := first(~np.isfinite(labels))) is not None:
         raise DataError(f"{place(row)}: the label is {labels[row]}, accepted are finite numbers")
     found, places = np.unique(labels, return_index=True)
-    accepted = "accepted are exactly two different labels"
+    accepted = "accepted are exactly two different labels, both numbers"
     if len(found) == 1:
         raise DataError(f"{file}: every row has the label {found[0]:g}, {accepted}")
     if len(found) > 2:
