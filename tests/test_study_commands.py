@@ -153,6 +153,7 @@ def test_an_interrupt_at_any_time_ends_without_a_traceback(monkeypatch, capsys):
         (["compare", "mine.npz", "--label", "ill"], "and 'mine.npz' is none"),
         (["compare", "mine.txt.xz", "--label", "-1"], "and 'mine.txt.xz' is none"),
         (["compare", "heart", "--solvers", "sgd"], "invalid choice: 'sgd'"),
+        (["compare", "heart", "--solvers", "auto"], "here 'auto' is called 'mix', and has c2 = 0.9 and m = 10 as all"),
         (["compare", "heart", "--dask", "nowhere"], "no Dask scheduler answers at 'nowhere'"),
     ],
 )

@@ -14,7 +14,7 @@ from signedstep.experiments.explorer import explorer
 from signedstep.experiments.output import Picture
 from signedstep.experiments.panels import MEASURE_NAMES, Panel, diverged, label, timed_out
 from signedstep.experiments.runs import Outcome
-from signedstep.experiments.solvers import SOLVERS
+from signedstep.experiments.solvers import SOLVERS, WOLFE
 from signedstep.experiments.style import stroke
 from signedstep.experiments.verdicts import FEW, HELD, NOT, PARTLY, Claim
 from signedstep.experiments.words import counted, listed
@@ -61,6 +61,7 @@ def page(
         main=main,
         facts=facts(outcomes),
         methods=_methods(everything),
+        shared=", ".join(f"{key} = {value}" for key, value in WOLFE.items()),
         notes=[*([] if comparison else missing(main)), *notes(outcomes, main)],
         curves=_embedded(explorer(everything)),
         plotly=get_plotlyjs(),

@@ -8,7 +8,7 @@ from pathlib import Path
 from signedstep.experiments.commands.common import add_options, budget_of, carry_out, complain, network_of, place_of
 from signedstep.experiments.models import unknowns
 from signedstep.experiments.problems import Place
-from signedstep.experiments.solvers import SOLVERS
+from signedstep.experiments.solvers import SOLVERS, WOLFE
 from signedstep.experiments.studies import DENSE_MODELS, grid
 
 DENSE_UP_TO = 1000
@@ -25,7 +25,9 @@ def add(commands) -> None:
     parser = commands.add_parser("compare", help="which optimizer suits my data?", description=__doc__)
     parser.add_argument("data", metavar="DATA", help=_DATA)
     parser.add_argument("--label", metavar="COLUMN", help="labels of a .csv or .tsv, by name or number from 0 (last)")
-    parser.add_argument("--solvers", nargs="+", metavar="NAME", choices=tuple(SOLVERS), help=f"of {', '.join(SOLVERS)}")
+    parser.add_argument(
+        "--solvers", nargs="+", type=_solver, metavar="NAME", choices=tuple(SOLVERS), help=f"of {', '.join(SOLVERS)}"
+    )
     add_options(parser)
     parser.set_defaults(run=run)
 
@@ -49,6 +51,14 @@ def run(arguments: argparse.Namespace) -> int:
     title = f"Which optimizer suits {name}?"
     results = arguments.results / "compare" / folder
     return carry_out(arguments, runs, results, title, place, {name: (rows, features)}, comparison=True)
+
+
+def _solver(name: str) -> str:
+    """The name of a solver; `auto` is told what the studies have of it, since its constants are others there."""
+    if name == "auto":
+        shared = f"c2 = {WOLFE['c2']:g} and m = {WOLFE['history_size']}"
+        raise argparse.ArgumentTypeError(f"here 'auto' is called 'mix', and has {shared} as all line-search methods do")
+    return name
 
 
 def _check_label(arguments: argparse.Namespace) -> None:
