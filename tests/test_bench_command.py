@@ -177,14 +177,17 @@ def test_what_is_not_installed_is_named_and_the_rest_is_run(tmp_path, capsys, mo
     words[words.index("--only") + 1] = "0x30"
     assert status(*words, "--solvers", "lbfgs", "torchzero-lsr1") == 0
     said = capsys.readouterr().out
-    assert "torchzero-lsr1 is not tried: it needs torchzero; pip install 'signedstep[bench]' brings it." in said
+    assert (
+        "torchzero-lsr1 is not tried: it needs torchzero; in a clone of the repository: pip install '.[bench]'." in said
+    )
     endings = said.partition("How runs ended")[2]
     assert "The package torchzero is missing" in endings
     assert "'signedstep[bench]'" in endings
     kinds = {outcome.run.solver: outcome.kind for outcome in Store(tmp_path / "runs", BenchOutcome).outcomes()}
     assert kinds == {"lbfgs": BUDGET, "torchzero-lsr1": ABSENT}
     assert status("bench", "--family", "cutest", "--results", tmp_path) == 2
-    assert "cutest is left out: it needs sif2jax; pip install 'signedstep[bench]' brings it." in capsys.readouterr().out
+    hint = "in a clone of the repository: pip install '.[bench]'."
+    assert f"cutest is left out: it needs sif2jax; {hint}" in capsys.readouterr().out
 
 
 def test_one_of_each_is_told_in_grammar(tmp_path, capsys, monkeypatch):

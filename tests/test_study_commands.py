@@ -247,7 +247,8 @@ def test_what_is_not_installed_is_named(module, extras, tmp_path, capsys, monkey
     monkeypatch.delitem(sys.modules, "rich.console", raising=False)
     monkeypatch.setitem(sys.modules, module, None)
     assert status("compare", "heart", *OWN, "--dask", "tcp://127.0.0.1:1", "--results", tmp_path) == 1
-    assert f"{module} is missing; pip install 'signedstep[{extras}]'" in capsys.readouterr().err
+    hint = f"in a clone of the repository: pip install '.[{extras}]'"
+    assert f"signedstep: {module} is missing; {hint}\n" in capsys.readouterr().err
 
 
 def test_a_run_that_cannot_start_says_which_option_to_change(tmp_path, capsys):

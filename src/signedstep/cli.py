@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from importlib import import_module
 
 import signedstep
+from signedstep.experiments.words import installed_by
 
 COMMANDS = ("reproduce", "compare", "bench", "data")
 INTERRUPTED = 130
@@ -51,8 +52,8 @@ def _carry_out(words: Sequence[str]) -> int:
         package = (error.name or "signedstep").partition(".")[0]
         if package == "signedstep":
             raise
-        extras = "dask" if package == "distributed" else "experiments"
-        print(f"signedstep: {package} is missing; pip install 'signedstep[{extras}]' brings it", file=sys.stderr)
+        extra = "dask" if package == "distributed" else "experiments"
+        print(f"signedstep: {package} is missing; {installed_by(extra)}", file=sys.stderr)
         return 1
 
 

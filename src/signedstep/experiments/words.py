@@ -1,4 +1,4 @@
-"""Numbers in sentences."""
+"""Numbers and hints in sentences."""
 
 
 def counted(count: int, noun: str) -> str:
@@ -9,3 +9,8 @@ def counted(count: int, noun: str) -> str:
 def listed(numbers: set[int]) -> str:
     """How many numbers and which: one seed, whose number is 0, would else read as none."""
     return f"{len(numbers)} ({', '.join(map(str, sorted(numbers)))})" if numbers else ""
+
+
+def installed_by(extra: str) -> str:
+    """How to get the packages of an extra: signedstep is on no package index, whose signedstep would be another."""
+    return f"in a clone of the repository: pip install '.[{extra}]'"

@@ -15,9 +15,9 @@ from signedstep.experiments.bench.results import column
 from signedstep.experiments.bench.runs import BenchRun
 from signedstep.experiments.bench.solvers import BenchSolver, missing, solver
 from signedstep.experiments.problems import Place
-from signedstep.experiments.words import counted
+from signedstep.experiments.words import counted, installed_by
 
-BRINGS = "pip install 'signedstep[bench]' brings it"
+BRINGS = installed_by("bench")
 
 
 def solvers_of(arguments: argparse.Namespace) -> list[BenchSolver]:
