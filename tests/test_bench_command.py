@@ -182,7 +182,7 @@ def test_what_is_not_installed_is_named_and_the_rest_is_run(tmp_path, capsys, mo
     )
     endings = said.partition("How runs ended")[2]
     assert "The package torchzero is missing" in endings
-    assert "'signedstep[bench]'" in endings
+    assert "'.[bench]'" in endings
     kinds = {outcome.run.solver: outcome.kind for outcome in Store(tmp_path / "runs", BenchOutcome).outcomes()}
     assert kinds == {"lbfgs": BUDGET, "torchzero-lsr1": ABSENT}
     assert status("bench", "--family", "cutest", "--results", tmp_path) == 2

@@ -20,6 +20,7 @@ from signedstep.experiments.fingerprint import digest, library, versions
 from signedstep.experiments.heartbeat import Hear
 from signedstep.experiments.problems import Place
 from signedstep.experiments.training import TIME_LIMIT, one_thread
+from signedstep.experiments.words import installed_by
 
 DENSE_UP_TO = 500
 """Unknowns up to which solvers with n x n matrices are tried: SciPy's BFGS takes O(n^3) operations an iteration."""
@@ -74,7 +75,7 @@ def _refusal(chosen: BenchSolver, n: int) -> str | None:
     """Why a solver is not tried."""
     package = missing(chosen)
     if package is not None:
-        return f"The package {package} is missing; pip install 'signedstep[bench]' brings it."
+        return f"The package {package} is missing; {installed_by('bench')}."
     if chosen.dense and n > DENSE_UP_TO:
         return f"Matrices of {n} x {n} numbers: dense methods are tried up to n = {DENSE_UP_TO}."
     return None
