@@ -106,6 +106,15 @@ def test_help_names_every_option():
     assert {*arguments, *FURTHER} <= set(re.findall(r"\w+", str(signedstep.SecondOrder.__doc__)))
 
 
+def test_contributing_names_the_options_that_the_optimizers_do_not_take():
+    section = (ROOT / "CONTRIBUTING.md").read_text().partition("## Add an option")[2].partition("##")[0]
+    taken = {*FURTHER, *inspect.signature(signedstep.SecondOrder).parameters}
+    absent = [field.name for field in fields(Settings) if field.name not in taken]
+    assert f"but for {' and '.join(f'`{name}`' for name in absent)}, of the torch.optim front" in " ".join(
+        section.split()
+    )
+
+
 @pytest.mark.parametrize("module", ["minimize", "methods", "scipy_method", "optim.named"])
 def test_examples_in_docstrings_print_what_they_say(module):
     failed, tried = doctest.testmod(importlib.import_module(f"signedstep.{module}"))
