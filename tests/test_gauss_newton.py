@@ -17,6 +17,8 @@ from signedstep.closure import ClosureObjective
 from signedstep.flat import Flat
 from signedstep.methods import build, globalizations
 from signedstep.objective import Point
+from signedstep.sources import Derivatives
+from signedstep.sources import objective_of as bound
 from signedstep.space import Space
 
 MODELS = ["gauss-newton", "natural", "kfac"]
@@ -548,3 +550,36 @@ def test_a_jacobian_may_be_a_tensor_that_remembers_where_it_came_from():
     A = torch.tensor([[2.0, 1.0], [1.0, 3.0]], dtype=torch.float64, requires_grad=True)
     problem = signedstep.LeastSquares(lambda x: A.detach().numpy() @ x - 1, lambda x: A)
     assert signedstep.minimize(problem, np.zeros(2), method="gauss-newton").success
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+def test_users_may_fill_the_same_jacobian_at_each_point(sparse):
+    """A search may return to a trial before its last, whose Jacobian is then the one that counts."""
+    A = np.array([[1.0, 2.0], [-3.0, 1.0], [2.0, -1.0]])
+    buffer = scipy.sparse.csr_array(np.ones((3, 2))) if sparse else np.empty((3, 2))
+
+    def filled(x):
+        J = (1 + 3 * np.cos(3 * (A @ x)))[:, None] * A
+        if sparse:
+            buffer.data[:] = J.reshape(-1)
+        else:
+            buffer[:] = J
+        return buffer
+
+    residuals = lambda x: A @ x + np.sin(3 * (A @ x)) - 1  # noqa: E731
+    for start in np.random.default_rng(0).normal(size=(20, 2)):
+        options = {"max_linesearch": 3, "c2": 1e-3, "maxiter": 20}
+        one, other = (
+            signedstep.minimize(
+                signedstep.LeastSquares(residuals, jac), start, method="gauss-newton/flip", options=options
+            )
+            for jac in (filled, lambda x: filled(x).copy())
+        )
+        assert one.history.f.tolist() == other.history.f.tolist()
+
+
+@pytest.mark.parametrize(("method", "kept"), [("lbfgs/wolfe", False), ("gauss-newton/trust", True)])
+def test_points_keep_a_jacobian_only_where_it_is_wanted(method, kept):
+    problem, x = LeastSquares(lambda x: x**3 + x - 2, lambda x: np.diag(3 * x**2 + 1)), torch.zeros(3)
+    objective = bound(problem, Derivatives(None, None, None), (), x, (3,), method, tensors=False)
+    assert (objective(x.double()).aux is not None) == kept

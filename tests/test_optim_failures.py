@@ -358,3 +358,12 @@ def test_exceptions_that_let_nobody_change_them_are_failed_trials(make):
     optimizer = make(net.parameters(), max_iter=3, max_eval=20)
     optimizer.step(FailsAt(fit(net), raising(ClosedError("mine")), 2))
     assert len(optimizer.history) == 3
+
+
+def test_parameters_that_became_infinite_are_no_convergence():
+    p = leaf(1.0, 2.0)
+    optimizer = signedstep.LSR1([p], max_iter=2)
+    optimizer.step(lambda: torch.sigmoid(-p).sum())
+    p.data.fill_(math.inf)
+    optimizer.step(lambda: torch.sigmoid(-p).sum())
+    assert not optimizer.status.converged

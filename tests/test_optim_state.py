@@ -459,3 +459,22 @@ def test_a_snapshot_keeps_its_learning_rate():
     snapshot = optimizer.state_dict()
     optimizer.param_groups[0]["lr"].fill_(0.1)
     assert snapshot["param_groups"][0]["lr"] == 0.5
+
+
+def test_what_others_keep_may_have_any_name():
+    p, q = leaf(3.0), leaf(4.0)
+    optimizer = signedstep.LSR1([p, q], max_iter=2)
+    optimizer.state[p]["shape"], optimizer.state[q]["shape"] = (1,), (1,)
+    optimizer.step(lambda: bowl(p, q))
+    assert optimizer.state[p]["shape"] == optimizer.state[q]["shape"] == (1,)
+    optimizer.load_state_dict(optimizer.state_dict())
+    optimizer.step(lambda: bowl(p, q))
+
+
+def test_lazy_modules_before_their_first_call():
+    net = torch.nn.LazyLinear(2)
+    optimizer = signedstep.LSR1(net.parameters())
+    assert optimizer.state_dict()["state"] == {}
+    copy.deepcopy(optimizer)
+    with pytest.raises(ValueError, match="call it once first"):
+        signedstep.LSR1(net.parameters()).load_state_dict(optimizer.state_dict())

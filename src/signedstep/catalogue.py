@@ -58,9 +58,10 @@ class Settings:
     on_failure: str | None = None
 
     def __post_init__(self) -> None:
-        for name, least in (("max_linesearch", 1), ("krylov_size", 1), ("fisher_samples", 0), ("history_size", 1)):
-            if name != "history_size" or self.history_size is not None:
-                object.__setattr__(self, name, check_count(name, getattr(self, name), least=least))
+        for name, least in (("max_linesearch", 1), ("krylov_size", 1), ("fisher_samples", 0)):
+            object.__setattr__(self, name, check_count(name, getattr(self, name), least=least))
+        if self.history_size is not None:
+            object.__setattr__(self, "history_size", check_count("history_size", self.history_size, least=1))
         check_fraction("c1", self.c1)
         check_choice("beta", self.beta, BETAS)
         if self.condition is not None:

@@ -92,8 +92,8 @@ class Engine:
         square = self.space.square_later(at.g)
         self.curvature.move(self.objective, at)
         square()  # in the reduction of what the model wants to know there
-        self._place(at)
         self._x_bound = math.inf
+        self._place(at)
 
     def state(self) -> dict[str, Any]:
         """All that a later engine needs in order to go on bit for bit: tensors, numbers, words and lists of them."""

@@ -44,7 +44,8 @@ class Step(NamedTuple):
     refused: Point | None = None
     retry: bool = False
     bounded: bool = False
-    """Whether a bound, and not the model, has decided how far it goes: a short step is then no sign of convergence."""
+    """Whether a bound, and not the model, has decided how far it goes, though the model is right even there: a short
+    step is then no sign of convergence."""
 
 
 class Globalization(ABC):

@@ -147,7 +147,8 @@ class Region(Globalization):
             scale = scale._replace(length=length, first=scale.first if scale.first > 0 else length)
         tried = Step(None, 0.0, -trial.slope / (size * length), 1, trial.status, scale, error)
         if trial.accepted:
-            return tried._replace(point=point, alpha=self.share, bounded=self.binds(bound, trial))
+            bounded = trial.ratio >= _GOOD and self.binds(bound, trial)
+            return tried._replace(point=point, alpha=self.share, bounded=bounded)
         return tried._replace(refused=point if trial.teaches else None, retry=True)
 
     @np.errstate(all="ignore")  # eigenvalues of any size

@@ -27,10 +27,12 @@ class LeastSquares:
             raise TypeError(f"residuals must be callable, and jac callable or None, got {residuals!r}, {jac!r}")
         self.residuals, self.jac = residuals, jac
 
-    def bind(self, args: tuple, shape: tuple[int, ...], tensors: bool) -> "TorchResiduals | NumpyResiduals":
-        """The objective for an x0 of this shape and type."""
+    def bind(
+        self, args: tuple, shape: tuple[int, ...], tensors: bool, keep: bool = True
+    ) -> "TorchResiduals | NumpyResiduals":
+        """The objective for an x0 of this shape and type; `keep`: whether anybody wants the Jacobian of a point."""
         if not tensors:
-            return NumpyResiduals(self.residuals, self.jac, args, shape)
+            return NumpyResiduals(self.residuals, self.jac, args, shape, keep)
         if self.jac is not None:
             raise ValueError("LeastSquares takes jac= for arrays only; for tensors autograd multiplies with J")
         return TorchResiduals(self.residuals, args, shape)
@@ -73,18 +75,22 @@ class TorchResiduals(TorchObjective):
 
 
 class NumpyResiduals(NumpyObjective):
-    """Residuals of arrays; each point keeps its Jacobian."""
+    """Residuals of arrays; each point keeps its Jacobian, if anybody wants it."""
 
-    def __init__(self, residuals: Callable, jacobian: Callable | None, args: tuple, shape: tuple[int, ...]):
+    def __init__(
+        self, residuals: Callable, jacobian: Callable | None, args: tuple, shape: tuple[int, ...], keep: bool = True
+    ):
         super().__init__(self._both, True, args, shape)
-        self.residuals, self.jacobian = residuals, jacobian
+        self.residuals, self.jacobian, self.keep = residuals, jacobian, keep
 
     @property
     def cost(self) -> int:
         return 1 if self.jacobian else 1 + int(np.prod(self.shape))
 
     def __call__(self, x: Tensor) -> Point:
-        return super().__call__(x)._replace(aux=self._newest)
+        point = super().__call__(x)
+        J, self._newest = self._newest, None
+        return point._replace(aux=J)
 
     def gauss_newton(self, at: Point) -> Product:
         J = at.aux
@@ -104,7 +110,7 @@ class NumpyResiduals(NumpyObjective):
             x = x.astype(np.float64)  # differences of float32 numbers have hardly a digit
         r = _floats(self.residuals(self._shaped(x), *args))
         J = self._jacobian(x.reshape(-1), r)
-        self._newest = J
+        self._newest = _copied(J) if self.keep else None
         return 0.5 * float(r @ r), np.asarray(J.T @ r).reshape(-1)
 
     def _jacobian(self, x: np.ndarray, r: np.ndarray) -> Any:
@@ -132,6 +138,11 @@ class NumpyResiduals(NumpyObjective):
         if isinstance(J, np.ndarray) and (J.shape == (count, *self.shape) or (1 in wanted and J.shape == (count * n,))):
             return J.reshape(wanted)
         raise ValueError(f"jac must return a Jacobian of the shape {wanted}, a row for each residual, got {J.shape}")
+
+
+def _copied(J: Any) -> Any:
+    """A Jacobian of our own: users may fill the same one at each point."""
+    return J.copy() if hasattr(J, "copy") else J  # a LinearOperator has no numbers to copy
 
 
 def _floats(residuals: Any) -> np.ndarray:

@@ -13,6 +13,8 @@ from collections.abc import Callable
 
 import numpy as np
 
+from signedstep.rounding import UNITS
+
 _EPS = float(np.finfo(float).eps)
 _SMALLEST = 1e-120
 """The least ratio of two scales: squares of its inverse do not overflow."""
@@ -30,7 +32,7 @@ def ball(w: np.ndarray, c: np.ndarray, radius: float) -> tuple[np.ndarray, float
     reach = radius * (size / force)
 
     def below(d: np.ndarray, b: np.ndarray, shift: float) -> np.ndarray:  # |c|/(d + m) = radius
-        return b / reach - d - 8 * _EPS * (b / reach + d)
+        return b / reach - d - UNITS * _EPS * (b / reach + d)
 
     a, multiplier = _root(w / size, c[kept] / force, lambda _: (1 / reach, 0.0), below)
     return _spread(a * (force / size), kept), multiplier * size
@@ -45,7 +47,7 @@ def cubic(w: np.ndarray, c: np.ndarray, sigma: float) -> tuple[np.ndarray, float
     weight = sigma * (force / size) / size
 
     def below(d: np.ndarray, b: np.ndarray, shift: float) -> np.ndarray:  # (m - shift) (m + d) = sigma |c|
-        p, q = d - shift, weight * b + d * shift - 8 * _EPS * (weight * b - d * shift)
+        p, q = d - shift, weight * b + d * shift - UNITS * _EPS * (weight * b - d * shift)
         q = np.maximum(q, 0.0)
         return np.divide(2 * q, p + np.sqrt(p * p + 4 * q), out=np.zeros_like(q), where=q > 0)
 

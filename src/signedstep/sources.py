@@ -37,7 +37,7 @@ def objective_of(
         _check_parts(fun, given, args, method)
         if isinstance(fun, ModuleLoss):
             return fun.bind(start if tensors else None, shape)
-        return fun.bind(args, shape, tensors)
+        return fun.bind(args, shape, tensors, keep=bool(model_of(method).needs_parts))
     _check_first(fun, given.jac, tensors)
     if model_of(method).needs_parts:
         raise TypeError(f"{method!r} needs {parts_in_words(method)} as fun, got {fun!r}")

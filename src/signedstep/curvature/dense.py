@@ -10,6 +10,7 @@ from torch import Tensor
 from signedstep.curvature.base import Curvature
 from signedstep.curvature.gamma import Gamma
 from signedstep.objective import Objective, Point
+from signedstep.rounding import UNITS
 from signedstep.spectrum import Spectrum, of_eigenvectors
 
 
@@ -63,7 +64,7 @@ class Dense(Curvature):
             return False
         s, y = s / length, y / length  # the updates are invariant to the length of the pair
         g = old.g.double()
-        noise = 8 * self.eps * (float(g.norm()) + float(new.g.double().norm())) / length
+        noise = UNITS * self.eps * (float(g.norm()) + float(new.g.double().norm())) / length
         if self.learned:
             Hy = self.H @ y
             if not (self.definite and float(y @ Hy) < 0):

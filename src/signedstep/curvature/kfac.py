@@ -10,6 +10,7 @@ from torch import Tensor
 from signedstep.curvature.local import Local
 from signedstep.kronecker import Eigensystem
 from signedstep.objective import HasKronecker, Point
+from signedstep.rounding import UNITS
 from signedstep.spectrum import Spectrum
 
 
@@ -45,7 +46,7 @@ class KFAC(Local[Eigensystem]):
         c = coordinates(g)
         # the gradient is a mean of gradients of examples, whose mean square is the trace of B
         eps = torch.finfo(g.dtype).eps
-        noise = max(eps**0.5 * np.linalg.norm(c), 8 * eps * w.sum() ** 0.5)
+        noise = max(eps**0.5 * np.linalg.norm(c), UNITS * eps * w.sum() ** 0.5)
         return Spectrum(np.where((w == 0) & (np.abs(c) <= noise), np.inf, w), c, lift)
 
     def matrix(self) -> Tensor:

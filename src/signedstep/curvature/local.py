@@ -12,7 +12,7 @@ K = TypeVar("K")
 class Local(Curvature, Generic[K]):
     """What is known of B is evaluated when it is first wanted at a point, and kept while the point stays.
 
-    What cannot be evaluated, or is not finite, says nothing: B is the identity there, and `learned` is 0.
+    What cannot be evaluated, or is not finite, says nothing: B is the identity there, and it is not `informed`.
     """
 
     @abstractmethod

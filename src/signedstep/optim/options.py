@@ -75,7 +75,7 @@ def check_known(given: Iterable[str], own: Iterable[str]) -> None:
 
 def check_shared(groups: Sequence[Mapping[str, Any]], names: Iterable[str]) -> None:
     """Complain about groups that differ in an option; schedulers change the learning rate, which `rate` looks at."""
-    for name in names:
+    for name in sorted(names):  # which may be a set, in another order on each rank
         given = [group[name] for group in groups if name != "lr" and name in group]
         for other in given[1:]:
             if other != given[0]:

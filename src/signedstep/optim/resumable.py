@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import torch
+from torch.nn.parameter import is_lazy
 from torch.optim.optimizer import Optimizer
 
 from signedstep.distributed.link import lost_as_error
@@ -72,8 +73,13 @@ class Resumable(Optimizer):
 
     def _parameters(self) -> Flat:
         """The parameters as they are now, as one flat vector."""
+        if self._are_lazy():
+            raise ValueError("parameters of lazy modules have no shape before the model is used: call it once first")
         params = (p for group in self.param_groups for p in group["params"])
         return self._parallel.flat(params) if self._parallel else Flat(params)
+
+    def _are_lazy(self) -> bool:
+        return any(is_lazy(p) for group in self.param_groups for p in group["params"])
 
     @property
     def _options(self) -> dict[str, Any]:
@@ -146,7 +152,7 @@ class Resumable(Optimizer):
             self._keep({**self._saved, "func_evals": self._n_evals})
 
     def _save(self) -> None:
-        if self._outdated(self._parameters()):
+        if (self._engine or self._saved) and self._outdated(self._parameters()):
             self._drop()
         if self._saved:
             self._keep(self._saved)

@@ -7,7 +7,6 @@ from contextlib import suppress
 from typing import Any
 
 import torch
-from torch.nn.parameter import is_lazy
 from torch.optim.optimizer import ParamsT
 
 from signedstep.checks import check_count
@@ -175,8 +174,8 @@ class SecondOrder(Resumable):
         return objective.loss(engine.at)
 
     def _materialise(self, closure: Any) -> None:
-        """Parameters of lazy modules get their shapes when the model is first used."""
-        if any(is_lazy(p) for group in self.param_groups for p in group["params"]) and callable(closure):
+        """Parameters of lazy modules get their shapes when the model is first used; ranks would not do it together."""
+        if self._are_lazy() and callable(closure) and not self._parallel:
             self._n_evals += 1
             with torch.enable_grad():
                 closure()

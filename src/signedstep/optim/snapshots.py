@@ -16,19 +16,23 @@ _ENGINE = ("method", "layout", "shape", "engine")
 
 def own(entry: Mapping[str, Any]) -> dict[str, Any]:
     """What is ours in the state of a parameter."""
-    return {name: value for name, value in entry.items() if name in (*COUNTERS, *_ENGINE)}
+    return {name: value for name, value in entry.items() if name in _ours(entry)}
 
 
 def others(entry: Mapping[str, Any]) -> dict[str, Any]:
     """What is not: programs around an optimizer keep averages and the like there."""
-    return {name: value for name, value in entry.items() if name not in (*COUNTERS, *_ENGINE)}
+    return {name: value for name, value in entry.items() if name not in _ours(entry)}
+
+
+def _ours(entry: Mapping[str, Any]) -> tuple[str, ...]:
+    return (*COUNTERS, *_ENGINE) if "engine" in entry else COUNTERS
 
 
 def check_loadable(state_dict: Mapping[str, Any], flat: Flat, method: str, owner: str) -> None:
     """Refuse a state dict that does not fit parameters `flat` under `method`; `owner` names the optimizer."""
     if not {"param_groups", "state"} <= set(state_dict):
         raise ValueError(f"this is no state dict of an optimizer: its keys are {sorted(state_dict)}")
-    kept = [saved for saved in state_dict["state"].values() if set(_ENGINE) & set(saved)]
+    kept = [saved for saved in state_dict["state"].values() if "engine" in saved]
     parts = (*state_dict["param_groups"], *kept)
     for part in parts:
         if "method" not in part:
