@@ -82,6 +82,8 @@ class NumpyResiduals(NumpyObjective):
     ):
         super().__init__(self._both, True, args, shape)
         self.residuals, self.jacobian, self.keep = residuals, jacobian, keep
+        self._newest: Any = None
+        """The Jacobian of an evaluation, until its point has it."""
 
     @property
     def cost(self) -> int:

@@ -57,15 +57,15 @@ class TorchObjective:
             self.gradients += 1
             return Point(x, f, g.reshape(-1))
         value = self.fun(self._shaped(x), *self.args)
-        value, g = pair(value) if self.jac is True else (value, None)
-        f = scalar(value)
-        if self.jac is not True:
-            if not math.isfinite(f):  # nobody asks for its gradient there
-                return Point(x, f, torch.full_like(x, math.nan))
+        if self.jac is True:
+            value, g = pair(value)
             self.gradients += 1
-            return Point(x, f, self._owned(self.jac(self._shaped(x), *self.args), x))
+            return Point(x, scalar(value), self._owned(g, x))
+        f = scalar(value)
+        if not math.isfinite(f):  # nobody asks for its gradient there
+            return Point(x, f, torch.full_like(x, math.nan))
         self.gradients += 1
-        return Point(x, f, self._owned(g, x))
+        return Point(x, f, self._owned(self.jac(self._shaped(x), *self.args), x))
 
     def _owned(self, g: Any, x: Tensor) -> Tensor:
         """A gradient as a flat vector like x; a copy: functions may use their buffer again."""
